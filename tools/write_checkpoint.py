@@ -1,0 +1,135 @@
+"""Writes a GPT-2 checkpoint in TensorFlow's format without TensorFlow: for tests, benchmarks.
+
+    write_checkpoint("models/mine", hparams, tensors)    {variable name: array}, as stored
+    write_checkpoint("models/shape", hparams)            any size at once: all weights 0, and the
+                                                         data file a hole that takes no disk
+
+This is the way back from what utils.py reads; the format is drawn there.
+"""
+
+import json
+import os
+
+import numpy as np
+
+import utils
+
+DTYPES = {
+    "float32": 1,
+    "float64": 2,
+    "int32": 3,
+    "int8": 6,
+    "int64": 9,
+    "float16": 19,
+}  # TensorFlow's numbers
+RESTART_INTERVAL = 16
+
+
+def varint(number):
+    """A number in 7 bits a byte, the lowest first; the highest bit: more bytes follow."""
+    encoded = b""
+    while number >= 128:
+        encoded += bytes([number & 127 | 128])
+        number >>= 7
+    return encoded + bytes([number])
+
+
+def field(number, value):
+    """One field of a protobuf message: a varint for an int, else bytes with their length."""
+    if isinstance(value, int):
+        return varint(number << 3 | utils.VARINT) + varint(value)
+    return varint(number << 3 | utils.BYTES) + varint(len(value)) + value
+
+
+def tensor_entry(dtype, shape, offset, size, crc32c, shard_id=0):
+    """A BundleEntryProto; protobuf leaves out numbers that are 0."""
+    dims = b"".join(field(2, field(1, n)) for n in shape)
+    numbers = {3: shard_id, 4: offset, 5: size}
+    return (
+        field(1, dtype)
+        + field(2, dims)
+        + b"".join(field(number, value) for number, value in numbers.items() if value != 0)
+        + varint(6 << 3 | utils.FIXED32)
+        + crc32c.to_bytes(4, "little")
+    )
+
+
+def block(entries):
+    """A block of sorted (key, value) pairs, every 16th key whole."""
+    data, restarts, last_key = b"", [], b""
+    for i, (key, value) in enumerate(entries):
+        if i % RESTART_INTERVAL == 0:
+            restarts.append(len(data))
+            last_key = b""
+        n_shared = len(os.path.commonprefix([last_key, key]))
+        new = key[n_shared:]
+        data += varint(n_shared) + varint(len(new)) + varint(len(value)) + new + value
+        last_key = key
+    restarts = restarts or [0]
+    return data + np.array([*restarts, len(restarts)], dtype="<u4").tobytes()
+
+
+def trailer(block, compression=0):
+    """What follows a block: how it is compressed, and its checksum."""
+    compression = bytes([compression])
+    return compression + utils.masked_crc32c(block + compression).to_bytes(4, "little")
+
+
+def table(entries, block_size=2**18):
+    """The bytes of an index with these sorted (key, value) pairs."""
+    blocks, size = [[]], 0
+    for key, value in entries:
+        if size + len(key) + len(value) > block_size and blocks[-1]:
+            blocks.append([])
+            size = 0
+        blocks[-1].append((key, value))
+        size += len(key) + len(value)
+
+    data, handles = b"", []
+    for part in [*(block(pairs) for pairs in blocks), block([])]:
+        handles.append(varint(len(data)) + varint(len(part)))
+        data += part + trailer(part)
+    *data_handles, metaindex = handles
+    # The key in front of a block's handle need not be in the block, only not be before its last
+    # key. LevelDB saves bytes by a short one at the end of the table.
+    last_keys = [pairs[-1][0] for pairs in blocks]
+    last_keys[-1] = bytes([last_keys[-1][0] + 1])
+    index = block(list(zip(last_keys, data_handles)))
+    footer = metaindex + varint(len(data)) + varint(len(index))
+    return data + index + trailer(index) + footer.ljust(40, b"\0") + utils.MAGIC
+
+
+def write_checkpoint(folder, hparams, tensors=None, prefix="model.ckpt", block_size=2**18):
+    """Writes hparams.json, checkpoint, <prefix>.index and the data file into `folder`.
+
+    tensors: dict of variable name -> array as stored, matrices [1, in, out]. Without it every
+    weight of a model of that size is 0, the data file is sparse and checksums are not computed.
+    """
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "hparams.json"), "w", encoding="utf-8", newline="\n") as file:
+        file.write(json.dumps(hparams, indent=2) + "\n")
+    with open(os.path.join(folder, "checkpoint"), "w", encoding="utf-8", newline="\n") as file:
+        file.write(f'model_checkpoint_path: "{prefix}"\nall_model_checkpoint_paths: "{prefix}"\n')
+
+    header = field(1, 1) + field(3, field(1, 1))  # one data file; version 1
+    entries = [(b"", header)]
+    offset = 0
+    shapes = dict(tensors or {})
+    if tensors is None:
+        utils.map_tree(shapes.__setitem__, utils.shapes_of(hparams))
+    with open(os.path.join(folder, prefix + utils.DATA), "wb") as file:
+        for name in sorted(shapes):
+            if tensors is None:
+                dtype, shape, crc32c = "float32", shapes[name], 0
+                size = 4 * int(np.prod(shape))
+            else:
+                array = np.asarray(tensors[name])
+                dtype, shape, data = array.dtype.name, array.shape, array.tobytes()
+                size, crc32c = len(data), utils.masked_crc32c(data)
+                file.write(data)
+            entry = tensor_entry(DTYPES[dtype], shape, offset, size, crc32c)
+            entries.append((name.encode(), entry))
+            offset += size
+        file.truncate(offset)
+    with open(os.path.join(folder, f"{prefix}.index"), "wb") as file:
+        file.write(table(entries, block_size))

@@ -4,8 +4,8 @@
     encoder.encode("Hello world")  ->  [15496, 995]
     encoder.decode([15496, 995])   ->  "Hello world"
 
-A token is a run of bytes that was frequent in the training text: often a word with the space
-before it, sometimes a single byte. Every single byte is a token too, so every text has ids.
+A token is one of the 256 bytes, so that every text has ids, or a longer run of bytes that was
+frequent in the training text, often a word with the space before it.
 
     "Hello world"
        |  cut the text into pieces, here words (PIECE below)
@@ -31,16 +31,16 @@ import os
 
 import regex  # the standard library's re knows no \p{L}
 
-# Merges never cross the border of a piece, so that no token spans two words. At each place in the
-# text the first line that matches takes as much as it can:
+# Merges never cross the border of a piece, so that no token runs across a space into the next
+# word. At each place in the text the first line that matches takes as much as it can:
 PIECE = regex.compile(
     r"""
     '(?:s|t|re|ve|m|ll|d)    # an English ending after a straight apostrophe, lower case only
     | [ ]?\p{L}+             # letters of any script, with the space before them
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
-    | [ ]?[^\s\p{L}\p{N}]+   # anything else that is visible, with the space before it
-    | \s+(?!\S)              # white space, but its last character only where the text ends:
-    | \s+                    #   before a word that last one is left, to open the next piece
+    | [ ]?[^\s\p{L}\p{N}]+   # what is neither these nor white space, with the space before it
+    | \s+(?!\S)              # white space; before something else, all but its last character,
+    | \s+                    #   and then that one, if none of the lines above took it
     """,
     regex.VERBOSE,
 )
@@ -53,11 +53,11 @@ def merge(piece, ranks):
     """The tokens of one piece: its bytes, joined pair by pair in the order training learned.
 
     piece: bytes. ranks: dict (bytes, bytes) -> rank, 0 for the merge learned first.
-    Returns a list of bytes that joined give `piece`.
+    Returns a list of bytes objects; one after the other, they are `piece`.
 
-    Of all neighbours that may join, the pair with the lowest rank goes first, the leftmost of
-    equals. A heap finds it, and links to the neighbours spare moving the rest of the list: n
-    bytes take n log n time, where searching the list for every merge would take n * n.
+    Of the pairs of neighbours that may join, the one with the lowest rank is joined first, the
+    leftmost on a tie. A heap finds it, and `before` and `after` spare moving the rest of the
+    list: n bytes take n log n time, where a search of the list for each merge would take n * n.
     """
     n_bytes = len(piece)
     tokens = [piece[i : i + 1] for i in range(n_bytes)]  # a joined token stands at its first byte
@@ -98,7 +98,7 @@ class Encoder:
         self.tokens = tokens
         self.ranks = ranks
         self.ids = {token: id for id, token in enumerate(tokens)}
-        # Ordinary text repeats its words, so the ids of the latest 65,536 pieces are kept.
+        # Ordinary text repeats its words, so the ids of the 65,536 pieces used last are kept.
         self.piece_ids = functools.lru_cache(maxsize=2**16)(self._piece_ids)
 
     def _piece_ids(self, piece):
@@ -130,8 +130,8 @@ class Encoder:
     def decode(self, ids):
         """The text of a list of ids. Raises ValueError for an id that no token has.
 
-        A character can be spread over several tokens: give them together. Bytes that are no
-        UTF-8, such as a character cut short, come out as U+FFFD.
+        A character can be spread over several tokens: give them together. Bytes that are not
+        UTF-8, such as a character cut short, come out as U+FFFD; the last id as <|endoftext|>.
         """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
@@ -142,9 +142,9 @@ class Encoder:
 def byte_alphabet():
     """The character that stands for each byte in the two files: a list of 256 characters.
 
-    The files are text, so every byte is written as a visible character. 188 bytes are one in
-    Latin-1 and stand for themselves. The other 68, the space among them, are written with the
-    characters from U+0100 on: the space, 33rd of these, as U+0120.
+    The files are text, so every byte is written as a visible character. 188 bytes are visible
+    characters of Latin-1 and stand for themselves. The other 68 are written with the characters
+    from U+0100 on; the space, 33rd of these, is U+0120.
     """
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     substitutes = itertools.count(0x100)
@@ -179,7 +179,7 @@ def read_merges(path, tokens):
     """The merges that vocab.bpe lists: dict (bytes, bytes) -> rank, as `merge` wants them.
 
     tokens: what `read_tokens` returned. The file's first line is its version.
-    Raises ValueError naming the file and the line where it is damaged.
+    Raises ValueError naming the file, and the line if it is one, where it is damaged.
     """
     with open(path, encoding="utf-8") as file:
         try:

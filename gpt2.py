@@ -292,6 +292,10 @@ def sample(logits, rngs, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
+# A long prompt goes in by so many tokens at a time: fewer scores are computed only to be masked,
+# and the arrays fit into the processor's own fast memory. Much smaller pieces would be slower.
+PIECE = 256
+
 
 def generate(
     inputs,
@@ -324,10 +328,8 @@ def generate(
     new_ids, cache = window[:1], None
 
     for _ in range(n_tokens_to_generate):
-        # A long prompt goes in 256 tokens at a time: fewer scores are computed only to be masked,
-        # and the arrays fit into the processor's own fast memory. Only the last logits count.
-        for start in range(0, new_ids.shape[1], 256):
-            piece = new_ids[:, start : start + 256]                     # [1, T], later [B, T]
+        for start in range(0, new_ids.shape[1], PIECE):
+            piece = new_ids[:, start : start + PIECE]                   # [1, T], later [B, T]
             logits, cache = gpt2(piece, **params, n_head=n_head, cache=cache)
 
         logits_by_row = np.broadcast_to(logits, (B, logits.shape[1]))   # [B, V]

@@ -1,0 +1,98 @@
+"""The README: its commands, run as they stand, print what it says they print."""
+
+import inspect
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+import cli
+import gpt2
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+STEPS = re.findall(r"^\d\. (.*?)(?=^\d\. |^$)", README, re.M | re.S)
+
+
+def run(words, folder=ROOT, **options):
+    """What a command prints, stderr included."""
+    words = [sys.executable, *words[1:]]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        **options,
+    )
+    return done.stdout
+
+
+def test_it_is_short():
+    """Under 100 lines, none too wide to read in a terminal."""
+    lines = README.splitlines()
+    assert len(lines) < 100
+    assert max(len(line) for line in lines if not line.startswith("|")) <= 110
+
+
+def test_the_first_command_prints_what_is_shown():
+    """The block after the command that runs the bundled model is its output."""
+    command, shown = re.search(
+        r"^    (python gpt2\.py .*--model_size tiny.*)\n\n((?:    .*\n|\n)*?)\n(?=\S)", README, re.M
+    ).groups()
+    assert run(shlex.split(command)) == "".join(
+        line[4:] + "\n" for line in shown.rstrip("\n").split("\n")
+    )
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[:20])
+def test_a_thing_to_try_does_what_is_said(step, tmp_path):
+    """What is typed at the debugger, or changed in gpt2.py, gives the quoted texts and numbers."""
+    action, effect = step.split(":", 1)
+    typed = re.findall("`(.+?)`", action)
+    command = shlex.split(re.search(r"^    (python -m pdb gpt2\.py .*)$", README, re.M)[1])
+    if "→" in action:
+        for name in ("cli.py", "encoder.py", "utils.py"):
+            shutil.copy(ROOT / name, tmp_path)
+        source = (ROOT / "gpt2.py").read_text(encoding="utf-8")
+        old, new = typed
+        assert source.count(old) == 1
+        (tmp_path / "gpt2.py").write_text(source.replace(old, new), encoding="utf-8")
+        command.remove("-m"), command.remove("pdb")
+        printed = run([*command, "--models_dir", str(ROOT / "models")], tmp_path)
+    else:
+        printed = run(command, input="\n".join([*typed, "q", ""]))
+    for quoted in re.findall(r'"(.+?)"|(\[\[.+?\]\])', effect, re.S):
+        wanted = "".join(quoted).replace("↵", "\n")
+        assert re.sub(r"\s+", " ", wanted) in re.sub(r"\s+", " ", printed)
+
+
+def test_there_are_things_to_try():
+    """The pattern that finds them finds them."""
+    assert len(STEPS) >= 5
+
+
+def test_help_tells_every_option_and_its_default():
+    """The defaults stand in the signature of main; help shows these."""
+    for name, option in inspect.signature(gpt2.main).parameters.items():
+        assert f"--{name}" in cli.HELP
+        if option.default is not None:
+            assert f"--{name} {{{name}}}" in cli.HELP
+
+
+def test_the_options_it_names_exist():
+    """Every --option in the README is one of gpt2.py's, utils.py's or bench.py's."""
+    known = set(inspect.signature(gpt2.main).parameters) | {"help"}
+    assert set(re.findall(r"--([a-z_]+)", README)) <= known
+
+
+@pytest.mark.parametrize("name", re.findall(r"^\| `([\w/]+\.py|[\w/]+/)` \|", README, re.M))
+def test_the_files_it_names_exist(name):
+    """The reading order leads to files that are there."""
+    assert (ROOT / name).exists()

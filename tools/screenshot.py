@@ -1,0 +1,34 @@
+"""Takes tools/walkthrough.png, the README's picture of the page that walkthrough.py writes.
+
+    pip install -r requirements-dev.txt -r tests/live/requirements-browser.txt
+    python tools/screenshot.py       (with Chromium installed)
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "live")]
+
+from test_browser import CHROMIUM, PROMPT, SWITCHES, sync_api  # noqa: E402
+
+import walkthrough  # noqa: E402
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder, sync_api.sync_playwright() as playwright:
+        path = Path(folder) / "walkthrough.html"
+        walkthrough.main(PROMPT, output=str(path))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        page = browser.new_page(viewport={"width": 1440, "height": 860})
+        page.goto(path.as_uri())
+        summary = page.locator("summary", has_text="attention").first
+        summary.evaluate("element => element.parentElement.open = true")
+        summary.evaluate("element => window.scrollTo(0, element.getBoundingClientRect().top + 340)")
+        page.screenshot(path=ROOT / "tools" / "walkthrough.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -90,11 +90,11 @@ def mlp(x, c_fc, c_proj):
 def attention(x, n_head, visible, layer_kv, c_attn, c_proj):
     """What each vector gathers from itself and those before it: [B, T, C].
 
-    This is the only place where information passes from one token to another. Each token has a
-    query (what it looks for), a key (what it is found by) and a value (what it passes on). Its
-    query is compared with the keys of all tokens it may see; softmax turns the scores into shares,
-    and it gathers the values in these shares. H heads do so side by side, each with a part of
-    the numbers.
+    This is the only place where information passes from one token to another. Each new token
+    makes a key (what it will be found by), a value (what it passes on when found) and a query
+    (what it looks for). The query is compared with the keys of all tokens that it may see; softmax
+    turns the scores into shares, in which it gathers these tokens' values. H heads do so side by
+    side, each with its own part of the numbers.
 
     visible: bool [T, S], row = the token that looks, column = the token looked at.
     layer_kv: the keys and values of this layer, float32 [2, B, H, S, D]: a view of the cache. Those
@@ -152,8 +152,8 @@ def with_room(kv, n_past, S, B):
     """kv itself if it has places for S tokens of B samples, else a copy that has.
 
     kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. Places are
-    made 256 at a time, so that a token more seldom needs a copy. A kv of one sample is copied to
-    each of the B.
+    made 256 at a time, so that one more token seldom needs a copy. A kv of one sample is copied
+    to each of the B.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -192,9 +192,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     S = n_past + T
     kv = with_room(kv, n_past, S, B)
 
-    # No token sees a later one. In training that made the model predict instead of peek, so here
-    # too each vector has to be what it was there; and only because none depends on later tokens
-    # can keys and values be kept, those of the prompt included.
+    # No token sees a later one. In training, that kept the model from peeking at what it was to
+    # predict, and here the vectors have to come out as they did there. And only since nothing
+    # depends on later tokens can keys and values be kept, those of the prompt included.
     positions = np.arange(n_past, S)                    # [T]
     visible = np.arange(S) <= positions[:, None]        # [T, S]
 
@@ -204,9 +204,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):
         x = block(x, layer, n_head, visible, layer_kv)  # [B, T, C]
 
-    # What comes next is asked of the last token only: in the 124M model wte is 31% of all weights,
-    # and what follows the other tokens is known. wte serves a second time: as it turned an id into
-    # a vector, it now scores every id by how well its vector matches.
+    # Only the last token is asked what comes next: what follows the others is known, and in the
+    # 124M model wte is 31% of all weights. wte serves a second time here: it turned each id into a
+    # vector, and now scores each id by how well that vector matches.
     last = x[:, -1]                                     # [B, C]
     normed = layer_norm(last, **ln_f)                   # [B, C]
     logits = linear(normed, wte.T)                      # [B, V]
@@ -216,8 +216,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 # ---- Sampling ------------------------------------------------------------------------------
 #
 # Softmax of the logits is the probability of each token. These functions take logits and give
-# logits back; a token that may not be picked gets -inf, which is probability 0. From here on,
-# numbers are float64, in which the sum of 50,257 probabilities is 1 to many more digits.
+# logits back; a token that may not be picked gets -inf, which is probability 0. From the
+# first of them on, numbers are float64: 50,257 equal shares, added up one by one in float32, come
+# to 1.0004.
 
 
 def scale_by_temperature(logits, temperature):

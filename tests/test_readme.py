@@ -46,9 +46,8 @@ def test_the_first_command_prints_what_is_shown():
     command, shown = re.search(
         r"^    (python gpt2\.py .*--model_size tiny.*)\n\n((?:    .*\n|\n)*?)\n(?=\S)", README, re.M
     ).groups()
-    assert run(shlex.split(command)) == "".join(
-        line[4:] + "\n" for line in shown.rstrip("\n").split("\n")
-    )
+    lines = [line.removeprefix("    ") for line in shown.split("\n")]
+    assert run(shlex.split(command)).strip("\n") == "\n".join(lines).strip("\n")
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step[:20])

@@ -1,7 +1,10 @@
 """Checkpoints that TensorFlow writes now, read back; needs TensorFlow (tools/requirements.txt)."""
 
+import re
+
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import utils
 from tools.write_checkpoint import write_checkpoint
@@ -45,6 +48,28 @@ def test_passes_over_variables_of_other_types(tmp_path):
     assert params["wte"].tobytes() == tensors["model/wte"].tobytes()
     data_file = f"model.ckpt{utils.DATA}"
     assert utils.check_content(tmp_path, data_file, tmp_path / data_file)
+
+
+@pytest.mark.parametrize("folder", ["models/tiny", "tests/checkpoints/small"])
+def test_tensorflow_finds_the_same_arrays(folder):
+    """In the committed checkpoints: every weight of the tree, bit for bit."""
+    import tensorflow as tf
+
+    folder = ROOT / folder
+    _, hparams, params = utils.load_encoder_hparams_and_params(folder.name, folder.parent)
+    reader = tf.train.load_checkpoint(str(folder / "model.ckpt"))
+    checked = []
+
+    def check(name, shape):
+        checked.append(name)
+        path = name.replace("model/h", "blocks/", 1) if re.match("model/h[0-9]", name) else name
+        array = params
+        for key in path.removeprefix("model/").split("/"):
+            array = array[int(key)] if isinstance(array, list) else array[key]
+        assert reader.get_tensor(name).reshape(array.shape).tobytes() == array.tobytes()
+
+    utils.map_tree(check, utils.shapes_of(hparams))
+    assert len(checked) == 4 + 12 * hparams["n_layer"]
 
 
 def test_tensorflow_reads_what_our_writer_writes(tmp_path):

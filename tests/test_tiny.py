@@ -1,0 +1,78 @@
+"""The bundled model: small, whole, and as good as its card says."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import utils
+
+sys.path.append(str(ROOT / "tools"))
+from score_tiny import losses  # noqa: E402
+
+TINY = ROOT / "models" / "tiny"
+CARD = (TINY / "README.md").read_text(encoding="utf-8")
+
+# From The Taming of the Shrew, in the last tenth of the text, which the model never saw.
+UNSEEN = """
+PETRUCHIO:
+Signior Baptista, my business asketh haste,
+And every day I cannot come to woo.
+You knew my father well, and in him me,
+Left solely heir to all his lands and goods,
+Which I have better'd rather than decreased:
+Then tell me, if I get your daughter's love,
+What dowry shall I have with her to wife?
+
+BAPTISTA:
+After my death the one half of my lands,
+And in possession twenty thousand crowns.
+"""
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+
+
+def test_its_files_are_right(capsys):
+    """Every byte has its checksum, and 5 MB hold all."""
+    assert utils.verify("tiny", utils.MODELS_DIR)
+    assert sum(path.stat().st_size for path in TINY.iterdir()) < 5_000_000
+    assert {path.name for path in TINY.iterdir()} == {*utils.FILES, "README.md"}
+
+
+def test_it_is_as_small_as_its_card_says(tiny):
+    """The number of parameters, wte counted once as it is stored once."""
+    _, _, params = tiny
+    sizes = []
+    utils.map_tree(lambda _, shape: sizes.append(np.prod(shape)), utils.shapes_of(tiny[1]))
+    assert params["wte"].dtype == np.float32
+    assert sum(sizes) == int(re.search(r"([\d,]+) parameters", CARD)[1].replace(",", ""))
+    assert sum(sizes) <= 1_200_000
+
+
+def test_its_vocabulary_is_as_openais(tiny):
+    """256 bytes, 767 merges, and <|endoftext|> last; '!' is 0, as in the released models."""
+    encoder, hparams, _ = tiny
+    assert len(encoder.tokens) == hparams["n_vocab"] == 1024 == 256 + len(encoder.ranks) + 1
+    assert encoder.tokens[-1] == b"<|endoftext|>"
+    assert encoder.tokens[0] == b"!"
+    merged = [left + right for left, right in encoder.ranks]
+    assert encoder.tokens[256:-1] == merged
+
+
+def test_its_score_stands_in_both_readmes():
+    """The same number on the card and in the README."""
+    [score] = re.findall(r"(\d\.\d{4}) nats per character", CARD)
+    assert score in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_it_knows_lines_that_it_never_saw(tiny):
+    """About as well as its score says: the passage is too short to give just that number."""
+    encoder, hparams, params = tiny
+    ids = np.array([encoder.encode(UNSEEN)])
+    nats = losses(ids[:, :-1], ids[:, 1:], params, hparams["n_head"])
+    assert 1.2 < nats.sum() / len(UNSEEN) < 1.7

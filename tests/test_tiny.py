@@ -71,8 +71,8 @@ def test_its_score_stands_in_both_readmes():
 
 
 def test_it_knows_lines_that_it_never_saw(tiny):
-    """About as well as its score says: the passage is too short to give just that number."""
+    """At least about as well as its score says; the passage is too short for just that number."""
     encoder, hparams, params = tiny
     ids = np.array([encoder.encode(UNSEEN)])
     nats = losses(ids[:, :-1], ids[:, 1:], params, hparams["n_head"])
-    assert 1.2 < nats.sum() / len(UNSEEN) < 1.7
+    assert nats.sum() / len(UNSEEN) < 1.5

@@ -66,6 +66,8 @@ def test_a_thing_to_try_does_what_is_said(step, tmp_path):
         python, _, _, *words = command
         printed = run([python, *words, "--models_dir", str(ROOT / "models")], tmp_path)
     else:
+        if sys.version_info[:3] == (3, 13, 0):
+            pytest.skip("pdb of Python 3.13.0 takes no options for the script")
         printed = run(command, input="\n".join([*typed, "q", ""]))
     for quoted in re.findall('"(.+?)"', effect, re.S):
         assert " ".join(quoted.split()) in " ".join(printed.split())

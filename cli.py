@@ -30,7 +30,7 @@ Continues PROMPT with GPT-2 and prints the continuation.
       at a terminal, you are asked for one prompt after another, until Ctrl-D.
   --n_tokens_to_generate {n_tokens_to_generate}
       How many tokens (words, or pieces of words) to add. Fewer come when the model ends its
-      text, or at Ctrl-C. More than fit the model's window (1,024 tokens, 256 for tiny) may be
+      text. More than fit the model's window (1,024 tokens, 256 for tiny) may be
       asked for: each time it is full, the text goes on from the last half of it.
   --model_size {model_size}
       124M, 355M, 774M or 1558M are fetched from OpenAI when first used (0.5, 1.4, 3.1 and
@@ -39,8 +39,8 @@ Continues PROMPT with GPT-2 and prints the continuation.
   --models_dir DIR
       Where models lie. Default: the folder "models" beside gpt2.py.
   --temperature {temperature}
-      How daring: 0 always takes the likeliest token, so the text is always the same;
-      1 draws by the model's own probabilities; in between the likely gets likelier.
+      How daring: 0 always takes the likeliest token, so the text is always the same; 1 draws by
+      the model's own probabilities; in between likely tokens get likelier, above 1 the others.
   --top_k {top_k}
       Draw among the k likeliest tokens only, 40 for example; 0: among all.
   --top_p {top_p}
@@ -48,14 +48,16 @@ Continues PROMPT with GPT-2 and prints the continuation.
   --nsamples {nsamples}
       How many continuations to make.
   --batch_size N
-      How many of them at a time. Default: all, but at most 8. Changes speed and memory only.
+      How many of them at a time. Default: all, but at most 8. Changes speed and memory; the
+      text only where float32 happens to round a close decision the other way.
   --seed N
-      A whole number that makes the same text come again. Default: a fresh one, which is told.
+      A whole number that makes the same text come again. Default: a fresh one, which is printed
+      on standard error.
   -h, --help
       This text.
 
-Standard output gets the text and nothing else; notes, errors and the progress bar go to
-standard error.
+A single text is printed word by word at a terminal. Standard output gets the text and nothing
+else; notes, errors and the progress bar go to standard error. Ctrl-C ends a text.
 
 examples:
   python gpt2.py "Alan Turing theorized that computers would one day become"
@@ -112,7 +114,7 @@ def say(message):
 
 
 def drop(stream):
-    """Let what is still to be printed on a stream go nowhere, because that has failed already."""
+    """Discard what a stream still holds, since printing on it has failed."""
     if stream is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -145,12 +147,10 @@ def read_words(words, options):
             if name in given:
                 raise CallError(f"--{name} is given twice")
             if not equals:
-                value = next(words, None)
-                if value is None or looks_like_flag(value):
-                    like = shown(value or "...")[1:-1]
-                    raise CallError(f'--{name} has no value: write --{name}="{like}"')
-            if value == "" and name != "prompt":
-                raise CallError(f'--{name} has no value: write --{name}="..."')
+                value = next(words, "--")
+            if looks_like_flag(value) and not equals or value == "" and name != "prompt":
+                remedy = as_prompt(value) if name == "prompt" else f'--{name}="..."'
+                raise CallError(f"--{name} has no value: write {remedy}")
         else:
             name, value = "prompt", word
             if name in given:
@@ -174,10 +174,13 @@ def unknown_flag(word, options):
     near = [flag for flag in flags if name and flag.startswith(name)]
     near += difflib.get_close_matches(name, flags, n=1)
     hint = f"did you mean --{near[0]}?" if near else f"the flags are --{', --'.join(flags)};"
-    return (
-        f"there is no flag {shown(word)}: {hint} "
-        f'if it is the prompt, write --prompt="{shown(word)[1:-1]}"'
-    )
+    return f"there is no flag {shown(word)}: {hint} if it is the prompt, write {as_prompt(word)}"
+
+
+def as_prompt(word):
+    """How to give a text that begins with "-" as the prompt; "..." where quoting it takes care."""
+    is_plain = re.fullmatch(r"-[\w .,:;?'-]{0,60}", word) and word != "--"
+    return f'--prompt="{word if is_plain else "..."}"'
 
 
 def shown(value):
@@ -228,7 +231,7 @@ def check_model(model_size, models_dir):
     try:
         utils.check_model_size(model_size, models_dir)
     except ValueError as error:
-        raise CallError(error) from None
+        raise CallError(f"--model_size: {error}") from None
 
 
 def note_no_effect(temperature, top_k, top_p, nsamples, seed):
@@ -346,14 +349,16 @@ def ask(question):
 # ---- Printing ------------------------------------------------------------------------------
 
 
-def print_samples(steps, n_tokens, n_rows, first, nsamples, encoder):
-    """Print the texts that gpt2.generate makes for one batch; returns the number of its steps.
+def print_samples(steps, n_tokens, n_rows, first, nsamples, encoder, n_prompt, n_ctx):
+    """Print the texts that gpt2.generate makes for one batch.
 
     steps: yields int [B], B = n_rows, n_tokens times at most. The batch holds the samples number
-    first + 1 to first + n_rows of nsamples. Whatever stops it, what there is gets printed.
+    first + 1 to first + n_rows of nsamples, after a prompt of n_prompt ids. Whatever stops the
+    steps, what there is gets printed.
     """
     if nsamples == 1 and sys.stdout.isatty():
-        return print_as_it_comes(steps, encoder)
+        print_as_it_comes(steps, encoder, n_prompt, n_ctx)
+        return
 
     made = []
     try:
@@ -366,11 +371,12 @@ def print_samples(steps, n_tokens, n_rows, first, nsamples, encoder):
             if nsamples > 1:
                 print("=" * 40, f"SAMPLE {first + row + 1}", "=" * 40)
             print(text, flush=True)
-    return len(made)
+        if first == 0:  # once is enough
+            note_window(n_prompt + len(made), n_ctx)
 
 
-def print_as_it_comes(steps, encoder):
-    """Print one text token by token; returns the number of tokens."""
+def print_as_it_comes(steps, encoder, n_prompt, n_ctx):
+    """Print one text token by token."""
     # A character can end in a later token than it begins: its bytes are held back until then.
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     n_steps = 0
@@ -381,7 +387,7 @@ def print_as_it_comes(steps, encoder):
                 print(decoder.decode(encoder.decode_bytes([id])), end="", flush=True)
     finally:
         print(decoder.decode(b"", final=True), flush=True)
-    return n_steps
+        note_window(n_prompt + n_steps, n_ctx)
 
 
 def with_bar(steps, n_tokens):

@@ -102,7 +102,8 @@ class Encoder:
         self.piece_ids = functools.lru_cache(maxsize=2**16)(self._piece_ids)
 
     def _piece_ids(self, piece):
-        return [self.ids[token] for token in merge(piece.encode(), self.ranks)]
+        """The ids of one piece of text: a tuple of int."""
+        return tuple(self.ids[token] for token in merge(piece.encode(), self.ranks))
 
     def encode(self, text):
         """The ids of a text: a list of int, empty for "".
@@ -179,7 +180,7 @@ def read_merges(path, tokens):
     """The merges that vocab.bpe lists: dict (bytes, bytes) -> rank, as `merge` wants them.
 
     tokens: what `read_tokens` returned. The file's first line is its version.
-    Raises ValueError naming the file, and the line if it is one, where it is damaged.
+    Raises ValueError naming the damaged file, and the line if a single one is at fault.
     """
     with open(path, encoding="utf-8") as file:
         try:

@@ -31,8 +31,9 @@ meaning:
     ...  any leading axes
 
 At most n_ctx tokens fit in: so many positions the model learned, 1024 in OpenAI's. The weights
-have the names of OpenAI's checkpoint: wte and wpe are the tables of token and position vectors,
-w and b a matrix and its bias, c_fc {"w", "b"} one such pair. utils.py shows the whole tree.
+have the names of OpenAI's checkpoint. wte and wpe are the tables of token and position vectors; a
+layer norm (ln) has {"g", "b"}, to scale and to shift; what begins with c_ is a linear layer, a
+matrix and its bias, {"w", "b"}. utils.py shows the whole tree.
 """
 
 import math
@@ -65,7 +66,7 @@ def layer_norm(x, g, b):
     """Each vector brought to mean 0 and variance 1, then multiplied by g and shifted by b."""
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
-    normed = centered / np.sqrt(variance + 1e-5)  # a constant vector has the variance 0
+    normed = centered / np.sqrt(variance + 1e-5)  # 1e-5, as 0 / 0 would be the norm of a constant
     return g * normed + b
 
 
@@ -76,7 +77,7 @@ def linear(x, w, b=0.0):
     # of them go faster in one product of matrices, although that first rearranges all of w.
     rows = x.reshape(-1, 1, n_in) if x.size < 4 * n_in else x.reshape(-1, n_in)
     y = rows @ w
-    y += b
+    y += b  # in place: another array of that size would take time
     return y.reshape(*x.shape[:-1], n_out)
 
 
@@ -109,9 +110,9 @@ def attention(x, n_head, visible, layer_kv, c_attn, c_proj):
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     by_head = split.transpose(2, 0, 3, 1, 4)     # [3, B, H, T, D]
     q, k, v = by_head                            # [B, H, T, D]
+    layer_kv[0, :, :, -T:] = k  # into the cache
+    layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
-    keys[:, :, -T:] = k  # into the cache, of which keys and values are views
-    values[:, :, -T:] = v
 
     # The sum of D independent products of mean 0 and variance 1 has the variance D. Division by
     # sqrt(D) makes that 1 again, so that softmax weighs tokens instead of picking one. It is done
@@ -133,8 +134,9 @@ def block(x, layer, n_head, visible, layer_kv):
 
     layer: its weights, a dict with ln_1, attn, ln_2 and mlp. For the rest, see `attention`.
 
-    Attention and mlp each read a normalised copy, numbers of a size that they can rely on, and
-    add to the sum that is not normalised. So what a layer adds reaches every later layer as it is.
+    Attention and mlp each read a normalised copy, so that their input always has the same scale,
+    and add to the sum itself, which is never normalised. So what a layer adds reaches all later
+    layers unchanged.
     """
     attn_in = layer_norm(x, **layer["ln_1"])                                   # [B, T, C]
     attn_out = attention(attn_in, n_head, visible, layer_kv, **layer["attn"])  # [B, T, C]
@@ -172,7 +174,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     cache: None at the start of a text, later what the call before returned, for as many rows. A
     cache of one row serves inputs of any number of rows.
     Returns (logits, cache): float32 [B, V], for the token after the last one of each row; and
-    (kv, S), the keys and values of all layers, and of how many tokens they are.
+    (kv, S), the keys and values of all layers, and the number of tokens they belong to.
     Raises IndexError when S exceeds n_ctx, the number of rows of wpe.
 
     Why there is a cache: a token's key and value depend on that token, its position and the
@@ -193,8 +195,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     kv = with_room(kv, n_past, S, B)
 
     # No token sees a later one. In training, that kept the model from peeking at what it was to
-    # predict, and here the vectors have to come out as they did there. And only since nothing
-    # depends on later tokens can keys and values be kept, those of the prompt included.
+    # predict, and here the vectors have to come out as they did there. It is also why keys and
+    # values, the prompt's included, can be kept: nothing depends on later tokens.
     positions = np.arange(n_past, S)                    # [T]
     visible = np.arange(S) <= positions[:, None]        # [T, S]
 
@@ -215,10 +217,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
 # ---- Sampling ------------------------------------------------------------------------------
 #
-# Softmax of the logits is the probability of each token. These functions take logits and give
-# logits back; a token that may not be picked gets -inf, which is probability 0. From the
-# first of them on, numbers are float64: 50,257 equal shares, added up one by one in float32, come
-# to 1.0004.
+# Softmax of the logits is the probability of each token. All but `sample` take logits and give
+# logits back; a token that may not be picked gets -inf, which is probability 0. After the first
+# of them, numbers are float64: 50,257 equal shares, added up one by one in float32, make 1.0004.
 
 
 def scale_by_temperature(logits, temperature):
@@ -255,10 +256,10 @@ def keep_top_k(logits, k):
 
 
 def keep_top_p(logits, p):
-    """The fewest largest logits of each row whose probabilities add up to p, 0 < p <= 1, or more.
+    """The largest logits of each row, as few as have the probability p or more; -inf for the rest.
 
-    -inf for the rest; p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. OpenAI's own script
-    usually keeps one token fewer: it drops the one with which the sum reaches p.
+    0 < p <= 1; 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. OpenAI's own script usually
+    keeps one token fewer: it drops the one with which the sum reaches p.
     """
     if p == 1:
         return logits
@@ -293,9 +294,9 @@ def sample(logits, rngs, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# A long prompt goes in by so many tokens at a time: fewer scores are computed only to be masked,
-# and the arrays fit into the processor's own fast memory. Much smaller pieces would be slower.
-PIECE = 256
+# A long prompt goes in this many tokens at a time: fewer scores are computed only to be masked,
+# and the arrays fit into the processor's own fast memory. Much smaller chunks would be slower.
+CHUNK = 256
 
 
 def generate(
@@ -329,9 +330,9 @@ def generate(
     new_ids, cache = window[:1], None
 
     for _ in range(n_tokens_to_generate):
-        for start in range(0, new_ids.shape[1], PIECE):
-            piece = new_ids[:, start : start + PIECE]                   # [1, T], later [B, T]
-            logits, cache = gpt2(piece, **params, n_head=n_head, cache=cache)
+        for start in range(0, new_ids.shape[1], CHUNK):
+            chunk = new_ids[:, start : start + CHUNK]                   # [1, T], later [B, T]
+            logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
 
         logits_by_row = np.broadcast_to(logits, (B, logits.shape[1]))   # [B, V]
         drawn = sample(logits_by_row, rngs, temperature, top_k, top_p)  # [B]
@@ -400,16 +401,13 @@ def main(
         """Print the samples that continue one prompt."""
         # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
-        longest = 0
         for first in range(0, nsamples, batch_size):
             n_rows = min(batch_size, nsamples - first)
             rngs = [np.random.default_rng(child) for child in seeds.spawn(n_rows)]
             steps = generate(ids, params, n_head, n_tokens_to_generate, rngs, **sampling)
-            n_steps = cli.print_samples(
-                steps, n_tokens_to_generate, n_rows, first, nsamples, encoder
+            cli.print_samples(
+                steps, n_tokens_to_generate, n_rows, first, nsamples, encoder, len(ids), n_ctx
             )
-            longest = max(longest, len(ids) + n_steps)
-        cli.note_window(longest, n_ctx)
 
     if prompt is None:
         cli.session(answer, encoder, n_ctx)

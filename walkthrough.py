@@ -593,13 +593,14 @@ def attention_chapter(run):
         "In each layer, every head lets each token gather from itself and from those before it. "
         "Row: the token that looks. Column: the token looked at. The stronger the colour, the "
         "larger the share of that token’s value in what is gathered; the shares of a row add up "
-        "to 1. Grey is later than the token that looks, and hidden from it."
+        "to 1. (The colour goes with the square root, so that small shares are seen.) Grey is "
+        "later than the token that looks, and hidden from it."
     ]
     if starts:
         words.append(
             "A line marks where a new step began. The rows above the first line were computed "
             "together. Each row below was computed by itself, with the keys and values of the "
-            "others from the cache. The last token has no row: nothing was asked after it."
+            "others from the cache. The last token has no row: the model was not run on it."
         )
     if len(starts) + 1 < len(run.new_ids):
         words.append("Then the window was full. Steps after that are not drawn.")
@@ -722,7 +723,7 @@ def reason(run, step, best, kept, columns):
         rank = 1 + int((kept > kept[drawn]).sum())
         words += ["The largest sum is that of ", run.token(drawn), f", number {rank} of these: its "
                   f"share is {percent(share[drawn])}, that of the likeliest "
-                  f"{percent(share[best])}, but its noise was larger."]
+                  f"{percent(share[best])}, but its noise made up for that."]
     return prose(*words)
 
 
@@ -738,8 +739,8 @@ def cache_chapter(run):
     if not run.is_cached:
         return prose("No second step went on from the cache of the first.")
     counts = [work(run, step) for step in range(2)]
-    names = ("tokens given, T", "tokens so far, S", "products of two numbers in linear",
-             "products of two numbers in attention")
+    names = ("tokens given, T", "tokens so far, S", "multiplications in linear",
+             "multiplications in attention")
     rows = [[name, *(f"{count[i]:,}" for count in counts)] for i, name in enumerate(names)]
     ids = np.array([run.ids + run.new_ids[:1]])
     whole, _ = gpt2.gpt2(ids, **run.params, n_head=run.hparams["n_head"])
@@ -936,11 +937,11 @@ def listing_chapter(run):
     second = "second step, from the cache" if run.is_cached else "second step"
     heads = [tag("span", text) for text in ("first step", second)]
     words = (
-        "This is the program itself. Beside a line stands what it made: the name, the shape and "
+        "This is the program itself. With each line stands what it made: the name, the shape and "
         "type, the range and mean of the numbers (or all of them, where there are few), and a "
         "picture. At the head of a function these are its arguments; “return” is what it "
-        "returned. On the left is the first step, which reads the prompt, on the right the "
-        "second" + (", which reads one more token." if run.is_cached else "."),
+        "returned. The first step reads the prompt"
+        + (", the second one more token." if run.is_cached else "."),
         "In a picture, the last axis runs from left to right and the one before it downwards; "
         "others stand as panels side by side, 16 at most. A single long row is broken into lines. "
         "Of an array too large to be drawn whole, each cell shows, of a few neighbours, the one "
@@ -1184,6 +1185,8 @@ def main(
         top_k, top_p, seed = 0, 1.0, None
     where = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, where)
+    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
+        raise cli.CallError(f"--output {cli.shown(output)} is in no folder that exists")
     prompt = cli.read_prompt(prompt)
     if prompt is None:
         raise cli.CallError("there is no prompt: give one in quotes")

@@ -8,7 +8,8 @@
 
 All of it happens in one run, and within a row the contestants take turns, because a machine is
 not equally fast at all times: trust the ratios more than the times. All have the same weights,
-random ones in the shapes of 124M; all compute in float32 with as many threads. Times are medians.
+random ones in the shapes of 124M; all have as many threads, and all but picoGPT's way compute in
+float32. Times are medians.
 
 "limit" is what this machine could do with NumPy: the matrix products with the same weights, and
 nothing between them: no attention, no layer norm, no Python that decides what comes next.

@@ -548,6 +548,19 @@ def test_first_window_is_what_a_shorter_text_is(call, generated):
     assert generated[:200] == shorter
 
 
+def test_outgrown_window_is_told_after_ctrl_c_too(call, monkeypatch):
+    """With the text that there is, in exit status 130."""
+
+    def until_ctrl_c(*_, **__):
+        yield from [np.array([64])] * 300
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpt2, "generate", until_ctrl_c)
+    status, out, err = call("", *TINY, "--n_tokens_to_generate", "1000")
+    assert (status, out) == (130, "a" * 300 + "\n")
+    assert err == "gpt2.py: note: after 256 tokens the text went on from its last 128 alone\n"
+
+
 @pytest.mark.parametrize("n_tokens, n_notes", [(256, 0), (257, 1), (600, 1)])
 def test_outgrown_window_is_told_once(call, model_says, n_tokens, n_notes):
     """One line on stderr, however often it happened, and none where the text just fits."""

@@ -90,7 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_reset(self):
         content = self.begin_right()
-        self.send(content[: len(content) * 2 // 3])
+        self.send(content[: len(content) // 3])
         self.wfile.flush()
         time.sleep(0.1)  # or the reset overtakes what was sent
         linger_not = struct.pack("ii", 1, 0)
@@ -99,7 +99,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_stall(self):
         content = self.begin_right()
-        self.send(content[: len(content) * 2 // 3])
+        self.send(content[: len(content) // 3])
         self.server.go_on.wait(20)
 
     def send_silence(self):
@@ -107,11 +107,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_short(self):
         content = self.begin_right()
-        self.send(content[: len(content) * 2 // 3])
+        self.send(content[: len(content) // 3])
 
     def send_short_without_length(self):
         self.begin(200)
-        self.send(self.content[: len(self.content) * 2 // 3])
+        self.send(self.content[: len(self.content) // 3])
 
     def send_long(self):
         self.begin(200)

@@ -10,6 +10,7 @@ import select
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -333,6 +334,7 @@ def test_ctrl_c_at_the_prompt_ends_the_session(start):
     terminal.read_until(QUESTION)
     terminal.type("half a prompt")
     terminal.read_until("half a prompt")
+    time.sleep(0.2)  # a signal that meets readline at its last key waits for the next one
     terminal.type(CTRL_C)
     printed, status = terminal.read_to_end()
     assert status == 130

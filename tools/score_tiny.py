@@ -64,8 +64,11 @@ def main():
     args = parser.parse_args()
 
     encoder, hparams, params = load_encoder_hparams_and_params(args.model_size, args.models_dir)
-    with open(args.text, encoding="utf-8", newline="") as file:
-        text = file.read()
+    try:
+        with open(args.text, encoding="utf-8", newline="") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        parser.error(f"{error}; tools/README.md tells where the text is from")
     tail = text[len(text) * 9 // 10 :]
     ids = np.array(encoder.encode(tail))
 

@@ -66,7 +66,7 @@ def layer_norm(x, g, b):
     """Each vector brought to mean 0 and variance 1, then multiplied by g and shifted by b."""
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
-    normed = centered / np.sqrt(variance + 1e-5)  # 1e-5, as 0 / 0 would be the norm of a constant
+    normed = centered / np.sqrt(variance + 1e-5)  # or a constant vector would give 0 / 0
     return g * normed + b
 
 

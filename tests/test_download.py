@@ -22,6 +22,7 @@ import requests
 import tqdm
 
 import utils
+from tools.write_checkpoint import table
 
 ROOT = Path(utils.__file__).parent
 SMALL = Path(__file__).parent / "checkpoints" / "small"
@@ -630,6 +631,21 @@ def test_the_index_may_differ_from_its_hash(server, tmp_path, published, monkeyp
     monkeypatch.setitem(utils.PUBLISHED_SHA256["124M"], DATA_FILE, "0" * 64)
     with pytest.raises(ValueError, match="published SHA-256"):
         load(tmp_path, "124M")
+
+
+def test_a_wrong_index_costs_no_data_file_of_known_hash(server, tmp_path, published, monkeypatch):
+    """What is certain of the two is kept, and not fetched again and again."""
+    entries = utils.read_table(FILES["model.ckpt.index"])
+    crc32c = utils.read_index(SMALL / "model.ckpt.index")["model/wpe"]["crc32c"]
+    right, wrong = crc32c.to_bytes(4, "little"), (crc32c ^ 1).to_bytes(4, "little")
+    entries[b"model/wpe"] = entries[b"model/wpe"].replace(right, wrong)
+    server.files["model.ckpt.index"] = table(sorted(entries.items()))
+    monkeypatch.setitem(utils.PUBLISHED_SHA256["124M"], "model.ckpt.index", "0" * 64)
+
+    load(tmp_path, "124M")
+    assert (tmp_path / "124M" / DATA_FILE).read_bytes() == DATA
+    assert [name for name, _ in server.requests].count(DATA_FILE) == 1
+    assert not utils.verify("124M", tmp_path)
 
 
 def test_the_real_124M_is_not_taken_from_a_server_that_has_another(server, tmp_path):

@@ -143,6 +143,16 @@ def test_download_of_what_is_there_says_where(model):
     assert result.stdout == f"small is in {model}\n"
 
 
+def test_what_a_damaged_file_leaves_unchecked_is_not_called_wrong(model):
+    """Or its advice, to delete what is wrong, would cost the weights."""
+    (model / "hparams.json").write_text("{}")
+    lines = run("verify", "small", "--models_dir", model.parent).stdout.splitlines()
+    states = {line.split()[0]: line.split("bytes")[1].strip() for line in lines[:-1]}
+    assert [name for name in states if states[name].startswith("WRONG: ")] == ["hparams.json"]
+    assert states[f"model.ckpt{utils.DATA}"].startswith("not checked: ")
+    assert lines[-1] == "small: 1 of 6 files are right"
+
+
 def test_a_model_of_ones_own_is_not_fetched(model):
     """What is missing is named, and the status is 1."""
     (model / "vocab.bpe").unlink()

@@ -22,7 +22,7 @@ import pytest
 from conftest import ROOT, random_params
 
 import utils
-import walkthrough
+from page.tracer import statements_by_line, trace
 
 SOURCE = (ROOT / "gpt2.py").read_text(encoding="utf-8")
 SIZES = {"V": 41, "C": 28, "L": 2, "H": 4, "D": 7}  # B, T and S are chosen in `everything`
@@ -51,7 +51,7 @@ class Claim:
 
 def claims_of(source):
     """All shape comments of a program, and the shapes at the end of docstrings' first lines."""
-    owner = walkthrough.statements_by_line(ast.parse(source))
+    owner = statements_by_line(ast.parse(source))
     claims = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and re.match(r"#\s*\[.*\]", token.string):
@@ -129,7 +129,7 @@ def traced(path, sizes, params):
     def run():
         everything(gpt2, params, sizes["H"])
 
-    return sizes, walkthrough.trace(run, str(path), shapes_in)
+    return sizes, trace(run, str(path), shapes_in)
 
 
 def random_model():

@@ -1,0 +1,200 @@
+"""Chapter: gpt2.py line by line, with what each line made beside it."""
+
+import ast
+import collections
+import io
+import re
+import tokenize
+
+import numpy as np
+
+from page.markup import Markup, joined, prose, tag
+from page.pictures import SHADES, data_uri
+from page.run import layer_of, step_of
+from page.tracer import statements_by_line
+
+
+def chapter(run):
+    buttons = []
+    for layer in run.layers:
+        checked = {"checked": "checked"} if layer == run.layers[0] else {}
+        button = tag("input", type="radio", name="layer", id=f"layer-{layer + 1}", **checked)
+        buttons.append(tag("label", button, f" {layer + 1}"))
+    chooser = tag("fieldset", tag("legend", "layer shown"), *buttons)
+    second = "second step, from the cache" if run.is_cached else "second step"
+    heads = [tag("span", text) for text in ("first step", second)]
+    words = (
+        "This is the program itself. With each line stands what it made: the name, the shape and "
+        "type, the range and mean of the numbers (or all of them, where there are few), and a "
+        "picture. At the head of a function these are its arguments; “return” is what it "
+        "returned. The first step reads the prompt"
+        + (", the second one more token." if run.is_cached else "."),
+        "In a picture, the last axis runs from left to right and the one before it downwards; "
+        "others stand as panels side by side, 16 at most. A single long row is broken into lines. "
+        "Of an array too large to be drawn whole, each cell shows, of a few neighbours, the one "
+        "farthest from 0. The 2 % of cells farthest from 0 have the full colour; of "
+        "probabilities, 1 has.",
+    )
+    ramp = tag("img", src=data_uri(np.linspace(-1, 1, 2 * SHADES + 1)[None], 1), width=196,
+               height=14, alt="blue, clear, orange")
+    hidden, free = (
+        tag("img", src=data_uri(np.array([[value]]), 1), width=28, height=14, alt=name)
+        for value, name in ((-np.inf, "grey"), (np.nan, "pale grey"))
+    )
+    legend = tag("p", "below 0 ", ramp, " above 0 ", hidden, " -inf ", free,
+                 " free: memory that nothing was written to yet", class_="scale")
+    columns = tag("div", *map(prose, words), class_="columns")
+    heading = tag("div", chooser, *heads, class_="heading")
+    return joined([columns, legend, heading, Listing(run).html()])
+
+
+class Listing:
+    """gpt2.py in reading order with the values of a run."""
+
+    def __init__(self, run):
+        self.run = run
+        with open(run.path, encoding="utf-8") as file:
+            source = file.read()
+        tree = ast.parse(source)
+        self.lines = source.split("\n")
+        self.functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        self.marked = list(highlighted(source, self.functions))
+        self.owner = statements_by_line(tree)
+
+    def html(self):
+        """The whole file: what stands between functions, and each function in its own fold."""
+        parts, line = [], 1
+        for name, node in self.functions.items():
+            parts += [*self.between(line, node.lineno), self.fold(name, node)]
+            line = node.end_lineno + 1
+        return joined([*parts, *self.between(line, len(self.lines) + 1)])
+
+    def between(self, first, end):
+        """Lines that belong to no function; ruled comments become headings."""
+        for line in range(first, end):
+            ruled = re.match(r"# -{4} (.*?) -+$", self.lines[line - 1])
+            if ruled:
+                yield from self.rows(first, line)
+                yield tag("h3", ruled[1])
+                first = line + 1
+        yield from self.rows(first, end)
+
+    def rows(self, first, end, values=()):
+        """Lines of the program, with values beside them: one row, none if all lines are blank."""
+        if not any(line.strip("# ") for line in self.lines[first - 1 : end - 1]):
+            return
+        numbered = (
+            tag("span", self.marked[i - 1], "\n", data_n=i, id=f"L{i}") for i in range(first, end)
+        )
+        columns = [self.column(values, step) for step in (0, 1)] if values else []
+        yield tag("div", tag("pre", tag("code", *numbered)), *columns, class_="row")
+
+    def column(self, values, step):
+        """What lines made in one step, layer by layer."""
+        shown = []
+        for (made_step, layer), parts in values.items():
+            if made_step != step:
+                continue
+            before = values.get((0, layer), []) if step else []
+            old = [name for part in parts if part in before
+                   for name in re.findall("<b>(.*?)</b>", part)]
+            parts = [part for part in parts if part not in before]
+            if old:
+                parts.append(tag("div", tag("i", "as in the first step: ", Markup(", ".join(old))),
+                                 class_="value"))
+            kind = {} if layer is None else {"class_": f"layer layer-{layer + 1}"}
+            shown.append(tag("div", *parts, **kind))
+        name = ("first step", "second step")[step]
+        return tag("div", *shown, class_="seen", role="group", aria_label=name)
+
+    def fold(self, name, node):
+        """A function: how often it was called, and its lines with what they made."""
+        values = collections.defaultdict(lambda: collections.defaultdict(list))
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.FunctionDef):
+                self.collect(inner.name, values)
+        rows, line = [], node.lineno
+        for start in sorted(values):
+            end = last_line(self.owner[start]) + 1
+            rows += [*self.rows(line, start), *self.rows(start, end, values[start])]
+            line = end
+        rows += self.rows(line, node.end_lineno + 1)
+        summary = tag("summary", tag("h4", name), tag("span", *self.counted(name)))
+        return tag("details", summary, *rows, id=name, open="open", class_="function")
+
+    def collect(self, name, values):
+        """Put what the calls of a function made into values[line][step, layer]: list of HTML.
+
+        Of the calls in one step and one layer the first is taken, and of a function that layers
+        call only those calls.
+        """
+        calls = [call for call in self.run.calls if call.function == name]
+        in_layers = any(layer_of(call) is not None for call in calls)
+        taken = set()
+        for call in calls:
+            step, layer = step_of(call), layer_of(call)
+            if (step, layer) in taken or in_layers and layer is None:
+                continue
+            taken.add((step, layer))
+            made = [(line, name) for line, name, _ in call.made]
+            for i, (line, _, seen) in enumerate(call.made):
+                nth = made[:i].count(made[i])
+                place = (step or 0, layer)
+                if name == "generate":  # its loop makes the steps
+                    place = (nth, None)
+                elif name == "gpt2" and made.count(made[i]) > 1:  # its loop goes through layers
+                    place = (step, nth)
+                if place[0] < 2 and place[1] in (None, *self.run.layers) and seen.shown:
+                    values[line][place].append(seen.shown)
+
+    def counted(self, name):
+        """How often a function was called, and which call is shown."""
+        calls = [call for call in self.run.calls if call.function == name]
+        if not calls:
+            return ["not called in this run"]
+        steps = collections.Counter(step_of(call) for call in calls)
+        if None in steps:
+            return ["called once" if len(calls) == 1 else f"called {len(calls)} times"]
+        if set(steps.values()) == {1}:
+            return ["called once in each step"]
+        link = tag("a", f"line {calls[0].line}", href=f"#L{calls[0].line}")
+        each = " in each layer" if layer_of(calls[0]) is not None else ""
+        return [
+            f"called {steps[0]} times in the first step, {steps[1]} times in the second; ",
+            f"shown is the first call{each}, from ", link,
+        ]
+
+
+def highlighted(source, functions):
+    """The lines of a program as HTML: comments marked, names of functions linked."""
+    lines = source.split("\n")
+    marks, before = [[] for _ in lines], ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        (first, start), (last, end), text = token.start, token.end, token.string
+        kind = None
+        if token.type == tokenize.COMMENT:
+            kind = {"class_": "shape" if text.startswith("# [") else "comment"}
+        elif token.type == tokenize.STRING and text.startswith('"""'):
+            kind = {"class_": "comment"}
+        elif text in functions and before != "def":
+            kind = {"href": f"#{text}"}
+        for i in range(first, last + 1) if kind else ():
+            stop = end if i == last else len(lines[i - 1])
+            marks[i - 1].append((start if i == first else 0, stop, kind))
+        before = text
+
+    for line, line_marks in zip(lines, marks):
+        parts, done = [], 0
+        for start, stop, kind in line_marks:
+            marked = tag("a" if "href" in kind else "span", line[start:stop], **kind)
+            parts += [line[done:start], marked]
+            done = stop
+        yield joined([*parts, line[done:]])
+
+
+def last_line(statement):
+    """Where the lines of a statement end that stand beside its values, before any body."""
+    if isinstance(statement, ast.FunctionDef):
+        first = statement.body[0]  # a docstring stays with the arguments
+        return first.end_lineno if isinstance(first, ast.Expr) else first.lineno - 1
+    return statement.iter.end_lineno if isinstance(statement, ast.For) else statement.end_lineno

@@ -1,0 +1,114 @@
+"""One run of gpt2.main under the tracer, and how the page finds a value in it."""
+
+import contextlib
+import dataclasses
+import io
+from unittest import mock
+
+import numpy as np
+
+import gpt2
+from page.markup import Markup, label, tag
+from page.tracer import trace
+from page.values import describe
+
+
+@dataclasses.dataclass
+class Seen:
+    """What is kept of a value that a line made."""
+
+    shown: Markup  # "" for what the page does not show beside its line
+    shape: "tuple | None"  # None for what is no array
+    value: object  # a copy, None where it is not needed
+
+
+KEPT = {"generate", "sample", "scale_by_temperature", "keep_top_k", "keep_top_p"}
+KEPT |= {"block", "attention", "mlp", "softmax"}
+
+
+def layer_of(call):
+    """In which layer, counted from 0, a call was made; None for one outside `block`."""
+    while call and call.function != "block":
+        call = call.caller
+    return call.nth if call else None
+
+
+def step_of(call):
+    """For which new token, counted from 0, a call was made; None for one outside `generate`."""
+    while call and not (call.caller and call.caller.function == "generate"):
+        call = call.caller
+    return call.nth if call else None
+
+
+class Run:
+    """One traced run of gpt2.main, and the model that it ran."""
+
+    def __init__(self, options, encoder, hparams, params, layers):
+        """options: for gpt2.main. layers: which to show in full, a list of int from 0."""
+        self.options, self.encoder, self.hparams, self.params = options, encoder, hparams, params
+        self.layers = layers
+        self.path = gpt2.main.__code__.co_filename
+        with marked_memory(), contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.calls = trace(lambda: gpt2.main(**options), self.path, self.summarize)
+        self.text = printed.getvalue().removesuffix("\n")
+
+        generate = self.find("generate")
+        self.ids = generate.first_argument.value  # the prompt
+        self.new_ids = [int(seen.value[0]) for seen in generate.summaries("yield")]
+        n_far = len(self.ids) + 1
+        self.is_cached = len(self.new_ids) > 1 and self.attention(1, 0).shape[-1] == n_far
+
+    def summarize(self, call, name, value):
+        """What to keep of a value: the HTML only where the page shows it."""
+        step, layer = step_of(call), layer_of(call)
+        is_shown = (step or 0) < 2 and (layer is None or layer in self.layers)
+        shown = describe(name, value) if is_shown else Markup()
+        is_kept = call.function in KEPT and isinstance(value, (np.ndarray, list))
+        shape = value.shape if isinstance(value, np.ndarray) else None
+        return Seen(shown, shape, value.copy() if is_kept else None)
+
+    def find(self, function, step=None, layer=None, caller=None):
+        """The first such call, None if there is none."""
+        for call in self.calls:
+            if (function, step, layer) == (call.function, step_of(call), layer_of(call)):
+                if caller in (None, call.caller.function if call.caller else None):
+                    return call
+        return None
+
+    def result(self, *where, **more):
+        """What the call that `find` finds returned."""
+        return self.find(*where, **more).returned.value
+
+    def attention(self, step, layer):
+        """The attention weights of a layer in a step: [H, T, S]."""
+        return self.result("softmax", step, layer, caller="attention")[0]
+
+    def stream(self, step):
+        """x before the first layer and after each: a list of L + 1 arrays [T, C]."""
+        first = self.find("block", step, 0).first_argument.value[0]
+        return [first] + [self.result("block", step, i)[0] for i in range(self.hparams["n_layer"])]
+
+    def label(self, id):
+        return label(self.encoder.tokens[id])
+
+    def label_all(self, ids):
+        return label(self.encoder.decode_bytes(ids))
+
+    def token(self, id):
+        """A token as it stands in the running text of the page."""
+        return tag("bdi", self.label(id), class_="token")
+
+
+@contextlib.contextmanager
+def marked_memory():
+    """Lets np.empty fill floats with nan, so that the page can tell what was never written."""
+
+    def empty(*args, **kwargs):
+        array = true_empty(*args, **kwargs)
+        if array.dtype.kind == "f":
+            array[...] = np.nan
+        return array
+
+    true_empty = np.empty
+    with mock.patch.object(np, "empty", empty):
+        yield

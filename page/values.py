@@ -1,0 +1,51 @@
+"""One value of the run as HTML: its name, its shape and type, and what is in it."""
+
+import os
+
+import numpy as np
+
+import cli
+from page.markup import Markup, joined, short, tag
+from page.pictures import picture
+
+
+def describe(name, value):
+    """The HTML of a value: its name, what it is, and what is in it; "" for a function."""
+    if isinstance(value, tuple) and any(isinstance(item, (np.ndarray, tuple)) for item in value):
+        return joined(describe(f"{name}[{i}]", item) for i, item in enumerate(value))
+    if callable(value):
+        return Markup()
+    if isinstance(value, np.ndarray):
+        return tag("div", tag("b", name), " ", tag("i", f"{list(value.shape)} {value.dtype}"), " ",
+                   *contents(name, value), class_="value")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        words = f"dict: {', '.join(map(str, value))}"
+    elif isinstance(value, list) and not all(isinstance(item, int) for item in value):
+        words = f"list of {len(value)} {type(value[0]).__name__}"
+    elif name == "models_dir" and value:  # not what the folders of this computer are called
+        words = f"= …/{os.path.basename(value)}"
+    elif value is None or isinstance(value, (int, float, str, list, tuple, range)):
+        words = f"= {cli.shown(value)}"
+    else:
+        words = type(value).__name__
+    return tag("div", tag("b", name), f" {words}", class_="value short")
+
+
+def contents(name, array):
+    """What is in an array: all of it if it is small, else its range, mean and picture."""
+    if array.size == 0:
+        return ["nothing yet"]
+    if array.size <= 6 or array.dtype.kind == "i":
+        numbers = [short(n) if array.dtype.kind == "f" else str(n) for n in array.ravel()[:12]]
+        return [", ".join(numbers) + (", ..." if array.size > 12 else "")]
+    words = "nothing yet"
+    used = array[~np.isnan(array)] if np.isnan(array).any() else array
+    if array.dtype == bool:
+        words = f"{array.sum():,} of {array.size:,} True"
+    elif used.size:
+        words = f"{short(used.min())} to {short(used.max())}, mean {short(used.mean())}"
+    if used.size < array.size:
+        words += f"; {array.size - used.size:,} of {array.size:,} free"
+    return [tag("span", words), picture(array, f"picture of {name}")]

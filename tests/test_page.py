@@ -1,0 +1,178 @@
+"""The page stands by itself, can be read without seeing it, and shows an untraced run's numbers."""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from page_reader import text_of, write
+
+import cli
+import gpt2
+import utils
+from page.markup import label
+
+GOLDEN_MODELS = str(ROOT / "tests" / "checkpoints")
+PROMPTS = ["The king said", "", "a", "naïve 🤗", "<&\"'></b>", "\n\t\0 x"]
+
+
+@pytest.fixture(scope="module", params=PROMPTS, ids=ascii)
+def prompt(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def page(prompt, tmp_path_factory):
+    return write(tmp_path_factory.mktemp("page"), prompt)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+
+
+@pytest.fixture(scope="module")
+def ids(prompt, tiny):
+    return cli.encode_prompt(prompt, tiny[0], 256)
+
+
+@pytest.fixture(scope="module")
+def new_ids(ids, tiny):
+    """What gpt2.generate makes of the prompt, untraced, with the seed as gpt2.main spreads it."""
+    _, hparams, params = tiny
+    rngs = [np.random.default_rng(np.random.SeedSequence(1).spawn(1)[0])]
+    steps = gpt2.generate(ids, params, hparams["n_head"], 4, rngs, 0.7, top_k=40, top_p=0.9)
+    return [int(row[0]) for row in steps]
+
+
+def test_the_page_needs_nothing_else(page):
+    """No script, no address but of a place in the page, or of data that the address holds."""
+    assert not list(page.root.iter("script"))
+    for element in page.root.iter():
+        for name in ("src", "href", "action", "data", "srcset", "poster", "background"):
+            assert re.match("#|data:", element.get(name, "#"))
+    style = text_of(page.root.find("head/style"))
+    assert "url(" not in style and "@import" not in style
+    policies = [e.get("content") for e in page.root.iter("meta") if e.get("http-equiv")]
+    assert policies == ["default-src 'none'; img-src data:; style-src 'unsafe-inline'"]
+    assert len(page.source.encode()) < 2e6
+
+
+def test_the_page_can_be_read_without_seeing_it(page):
+    """Headings in order, ids once, images and tables named, a language, landmarks."""
+    levels = [int(e.tag[1]) for e in page.root.iter() if re.fullmatch("h[1-6]", e.tag)]
+    assert levels[0] == 1 and all(b - a <= 1 for a, b in zip(levels, levels[1:]))
+    ids = [e.get("id") for e in page.root.iter() if e.get("id")]
+    assert len(ids) == len(set(ids))
+    targets = [e.get("href")[1:] for e in page.root.iter("a")]
+    assert set(targets) <= set(ids)
+    assert all(e.get("alt") for e in page.root.iter("img"))
+    assert all(e.get("aria-label") for e in page.root.iter("svg"))
+    assert all(e.find("caption") is not None for e in page.root.iter("table"))
+    assert page.root.get("lang") == "en"
+    assert all(page.root.find(f"body//{name}") is not None for name in ("header", "nav", "main"))
+
+
+def test_every_line_of_gpt2_is_there_once_and_in_order(page):
+    lines = [e for e in page.root.iter("span") if e.get("data-n")]
+    source = (ROOT / "gpt2.py").read_text(encoding="utf-8").split("\n")
+    shown = {int(e.get("data-n")): text_of(e).removesuffix("\n") for e in lines}
+    assert [int(e.get("data-n")) for e in lines] == sorted(shown)
+    for number, line in enumerate(source, 1):
+        ruled = re.match("# -{4} (.*?) -+$", line)
+        assert f"<h3>{ruled[1]}</h3>" in page.source if ruled else shown.get(number, "") == line
+
+
+def test_tokens_are_those_of_the_prompt_and_of_generate(page, ids, new_ids, tiny):
+    items = page.chapter("text").findall(".//li")
+    assert [int(item.find("small").text) for item in items] == ids + new_ids
+    assert [item.get("class") == "new" for item in items] == [False] * len(ids) + [True] * 4
+    labels = [item.find("bdi").text for item in items]
+    assert labels == [label(tiny[0].tokens[id]) for id in ids + new_ids]
+    assert all(label.isprintable() and " " not in label for label in labels)
+
+
+def test_candidates_are_the_likeliest_of_an_untraced_run(page, ids, new_ids, tiny):
+    """Ids, logits and probabilities of all steps, each computed at once without a cache."""
+    _, hparams, params = tiny
+    for step, drawn in enumerate(new_ids):
+        so_far = np.array([ids + new_ids[:step]])
+        [logits] = gpt2.gpt2(so_far, **params, n_head=hparams["n_head"])[0]
+        probs = gpt2.softmax(logits)
+        rows = page.rows(f"Token {step + 1}")
+        listed = [int(row[1]) for row in rows]
+        assert logits[listed[:10]] == pytest.approx(np.sort(logits)[::-1][:10], abs=1e-4)
+        assert [float(row[2]) for row in rows] == pytest.approx(logits[listed], abs=6e-3)
+        shown = [float(row[3].rstrip("%")) for row in rows]
+        assert shown == pytest.approx(100 * probs[listed], abs=0.06)
+        assert [int(row[1]) for row in rows if row[0].endswith(" drawn")] == [drawn]
+
+        in_order = sorted((row for row in rows if row[-1] != "–"), key=lambda row: float(row[-1]))
+        assert int(in_order[-1][1]) == drawn or in_order[-1][-1] == in_order[-2][-1]
+        assert all((row[-1] == "–") == (row[-4] == "–") for row in rows)
+
+
+def test_attention_rows_add_up_to_one(page, ids, new_ids):
+    """In every head, for every token that looks; and no token looks at a later one."""
+    if len(ids) + 3 > 12:
+        pytest.skip("numbers are given for short texts only")
+    for layer in range(1, 6):
+        for head in range(1, 5):
+            rows = page.rows(f"Layer {layer}, head {head}: row looks at column")
+            assert len(rows) == len(ids) + 3
+            for i, (_, *weights) in enumerate(rows):
+                assert sum(map(float, weights[: i + 1])) == pytest.approx(1, abs=6e-4 * (i + 1))
+                assert not any(weights[i + 1 :])
+
+
+def test_the_last_row_of_the_lens_is_the_answer_of_the_model(page, ids):
+    tokens = f"{len(ids)} tokens" if len(ids) > 1 else "one token"
+    best = page.rows("Token 1")
+    last = page.rows(f"Step 1: {tokens}")[-1]
+    assert last[0] == "layer 5"
+    assert last[5:8] == [row[0].removesuffix(" drawn") + row[3] for row in best[:3]]
+    assert last[8] == next(row[3] for row in best if row[0].endswith(" drawn"))
+
+
+def test_values_beside_lines_are_those_of_an_untraced_run(page, ids, new_ids, tiny):
+    """Shape, type, range and mean, in both steps, of logits, of x, and of a layer's keys."""
+    _, hparams, params = tiny
+    logits, cache = gpt2.gpt2(np.array([ids]), **params, n_head=hparams["n_head"])
+    assert page.value("gpt2", "return[0]", 0) == described("return[0]", logits)
+    next_logits, (kv, S) = gpt2.gpt2(
+        np.array([new_ids[:1]]), **params, n_head=hparams["n_head"], cache=cache
+    )
+    assert page.value("gpt2", "return[0]", 1) == described("return[0]", next_logits)
+    assert page.value("gpt2", "return[1][1]", 1) == f"return[1][1] = {S}"
+    x = params["wte"][ids][None] + params["wpe"][None, : len(ids)]
+    assert page.value("block", "x", 0) == described("x", x)
+    [k] = kv[0, 0, :, :, len(ids) : S, :][None]
+    assert page.value("attention", "k", 1) == described("k", k)
+
+
+def described(name, array):
+    low, high, mean = (f"{n:.4g}" for n in (array.min(), array.max(), array.mean()))
+    return f"{name} {list(array.shape)} {array.dtype} {low} to {high}, mean {mean}"
+
+
+def test_at_temperature_0_nothing_is_drawn(tmp_path):
+    page = write(tmp_path, "The king said", temperature=0, n_tokens_to_generate=2)
+    assert "leaves nothing to chance" in text_of(page.chapter("words"))
+    assert len(page.rows("Token 1")[0]) == 4
+    assert page.rows("Token 1")[0][0].endswith(" drawn")
+    assert "not called in this run" in text_of(page.chapter("keep_top_k"))
+
+
+
+def test_a_text_that_outgrows_the_window(tmp_path):
+    """64 tokens fill the window of this model; the second step starts from the last half."""
+    prompt = "0123456789" * 6 + "abcd"
+    page = write(tmp_path, prompt, model_size="small", models_dir=GOLDEN_MODELS, seed=2)
+    assert len(page.chapter("text").findall(".//li")) > 64
+    assert page.value("gpt2", "T", 1) == "T = 33" or "T = 32" in page.value("gpt2", "T", 1)
+    assert "the window was full" in text_of(page.chapter("heads"))
+    assert "No second step went on" in text_of(page.chapter("cached"))
+
+
+def test_a_path_on_this_machine_is_not_told(page):
+    assert str(ROOT) not in page.source

@@ -18,6 +18,7 @@ the order of the page. The folder `page` holds the rest, to be read in this orde
     style.css               the style sheet
 """
 
+import contextlib
 import os
 import re
 import sys
@@ -77,7 +78,7 @@ def whole_page(run):
     """The whole page as text."""
     with open(STYLE, encoding="utf-8") as file:
         style = file.read()
-    title = run.label_all(run.ids)
+    title = " ".join(readable(run.options["prompt"]).split()) or "an empty prompt"
     title = title if len(title) <= 60 else title[:57] + "..."
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no network at all
     head = tag(
@@ -144,19 +145,23 @@ def main(
     layer=None,
     output="walkthrough.html",
 ):
-    """Write the page; `python walkthrough.py --help` tells what the options mean.
+    """Write the page. `python walkthrough.py --help` says what the options mean.
 
-    Raises cli.CallError where the call is wrong, and what gpt2.main raises.
+    Raises cli.CallError where the call is wrong, OSError where the page cannot be written, and
+    what gpt2.main raises.
     """
     n_tokens = cli.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=1)
     if n_tokens > MAX_NEW_TOKENS:
         raise cli.CallError(f"--n_tokens_to_generate is at most {MAX_NEW_TOKENS} here")
-    if cli.number("temperature", temperature) == 0:
-        top_k, top_p, seed = 0, 1.0, None
+    is_random = cli.number("temperature", temperature) > 0
+    cli.integer("top_k", top_k, lowest=0)
+    cli.fraction("top_p", top_p)
+    cli.integer("seed", seed, lowest=0)
+    if not is_random:
+        top_k, top_p, seed = 0, 1.0, None  # they would have no effect
     where = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, where)
-    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
-        raise cli.CallError(f"--output {cli.shown(output)} is in no folder that exists")
+    check_output(output)
     prompt = cli.read_prompt(prompt)
     if prompt is None:
         raise cli.CallError("there is no prompt: give one in quotes")
@@ -178,9 +183,37 @@ def main(
     }
     params = utils.load_params(model_size, where, hparams)
     text = whole_page(Run(options, encoder, hparams, params, layers))
-    with open(output, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_whole(output, text)
     print(f"{output} is written, {len(text.encode()) / 1e6:.1f} MB: open it in a browser")
+
+
+def check_output(path):
+    """Raises CallError where no file can be written, before anything slow starts."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise cli.CallError(f"--output {cli.shown(path)} is in no folder that exists")
+    if os.path.isdir(path):
+        raise cli.CallError(f"--output {cli.shown(path)} is a folder: name a file in it")
+    if not os.access(folder, os.W_OK):
+        raise cli.CallError(f"--output {cli.shown(path)} is in a folder that cannot be written to")
+
+
+def write_whole(path, text):
+    """Write a file that is never seen half written: it takes its name once it is complete."""
+    target = os.path.realpath(path)  # where `path` is a link, the file that it points to
+    is_special = os.path.exists(target) and not os.path.isfile(target)  # such as /dev/stdout
+    part = target if is_special else f"{target}.{os.getpid()}.part"
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+        if not is_special:
+            os.replace(part, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            if not is_special:
+                os.remove(part)
+        message = f"{path} cannot be written ({error.strerror}): name another file with --output"
+        raise OSError(message) from None
 
 
 if __name__ == "__main__":

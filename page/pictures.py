@@ -26,7 +26,8 @@ def palette():
 
 def data_uri(matrix, limit):
     """The picture of a matrix as the address of an image; full colour from `limit` on."""
-    levels = np.rint(SHADES * np.clip(matrix / (limit or 1), -1, 1)) + SHADES
+    with np.errstate(over="ignore"):  # what is too large to divide has the full colour anyway
+        levels = np.rint(SHADES * np.clip(matrix / (limit or 1), -1, 1)) + SHADES
     levels = np.where(np.isnan(matrix), FREE, np.where(np.isneginf(matrix), HIDDEN, levels))
     data = png.encode(levels.astype(np.uint8), palette())
     return "data:image/png;base64," + base64.b64encode(data).decode()
@@ -48,7 +49,7 @@ def thinned(matrix, rows, columns):
 
 def as_matrix(array):
     """The cells of a picture: the last two axes, with panels side by side for the others."""
-    array = np.asarray(array, dtype=np.float32)
+    array = array if array.dtype.kind == "f" else array.astype(np.float32)
     panels = array.reshape(-1, *(1, 1, *array.shape)[-2:])[:16]
     n, rows, columns = panels.shape
     if n == 1 and rows == 1 and columns > WIDTH:  # one long row: in lines, as a text is

@@ -40,12 +40,24 @@ def contents(name, array):
     if array.size <= 6 or array.dtype.kind == "i":
         numbers = [short(n) if array.dtype.kind == "f" else str(n) for n in array.ravel()[:12]]
         return [", ".join(numbers) + (", ..." if array.size > 12 else "")]
-    words = "nothing yet"
-    used = array[~np.isnan(array)] if np.isnan(array).any() else array
     if array.dtype == bool:
         words = f"{array.sum():,} of {array.size:,} True"
-    elif used.size:
-        words = f"{short(used.min())} to {short(used.max())}, mean {short(used.mean())}"
-    if used.size < array.size:
-        words += f"; {array.size - used.size:,} of {array.size:,} free"
+    else:
+        words = spread(array)
     return [tag("span", words), picture(array, f"picture of {name}")]
+
+
+def spread(array):
+    """The range and mean of the numbers of an array, and how many are -inf or not yet written."""
+    n_hidden, n_free = int(np.isneginf(array).sum()), int(np.isnan(array).sum())
+    numbers = array if n_hidden + n_free == 0 else array[np.isfinite(array)]
+    words = []
+    if numbers.size:
+        with np.errstate(over="ignore"):  # at a temperature near 0, numbers are near 1e308
+            mean = numbers.mean()
+        words.append(f"{short(numbers.min())} to {short(numbers.max())}, mean {short(mean)}")
+    if n_hidden:
+        words.append(f"{n_hidden:,} of {array.size:,} are -inf")
+    if n_free:
+        words.append(f"{n_free:,} of {array.size:,} are free" if words else "nothing yet")
+    return "; ".join(words)

@@ -1,5 +1,7 @@
 """The command line of walkthrough.py: what it writes, and what it refuses."""
 
+import errno
+import os
 import subprocess
 import sys
 
@@ -8,6 +10,7 @@ from conftest import ROOT
 from page_reader import text_of, write
 
 import cli
+import gpt2
 import walkthrough
 
 
@@ -26,17 +29,67 @@ def test_only_chosen_layers_are_shown(tmp_path):
     [
         ({"layer": "0"}, "--layer names layers from 1 to 5"),
         ({"layer": "2,x"}, "--layer names layers"),
-        ({"n_tokens_to_generate": 0}, "--n_tokens_to_generate"),
+        ({"n_tokens_to_generate": 0}, "1 or more"),
         ({"n_tokens_to_generate": 33}, "at most 32"),
         ({"prompt": "x" * 90}, "at most 64"),
-        ({"top_p": 2}, "--top_p"),
+        ({"output": "no/such/folder.html"}, "in no folder that exists"),
+        ({"output": "."}, "is a folder"),
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path, options, message):
+    """What is special to the page: nothing is written, and the message says what is allowed."""
     output = tmp_path / "page.html"
     with pytest.raises(cli.CallError, match=message):
         walkthrough.main(**{"prompt": "a", "output": str(output), **options})
-    assert not output.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("temperature", ["0", "0.7"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": "-1"},
+        {"temperature": "nan"},
+        {"top_k": "abc"},
+        {"top_p": "90"},
+        {"top_p": "0"},
+        {"seed": "abc"},
+        {"model_size": "huge"},
+        {"prompt": "\udcff"},
+    ],
+    ids=str,
+)
+def test_what_gpt2_refuses_is_refused_in_the_same_words(tmp_path, options, temperature):
+    """At temperature 0 too, where some of these options would have no effect."""
+    call = {"prompt": "a", "model_size": "tiny", "temperature": temperature, **options}
+    with pytest.raises(cli.CallError) as refused:
+        gpt2.main(**call)
+    with pytest.raises(cli.CallError) as also_refused:
+        walkthrough.main(output=str(tmp_path / "page.html"), **call)
+    assert str(also_refused.value) == str(refused.value)
+
+
+@pytest.mark.parametrize("temperature", ["1e-300", "1e-308", "1e300"])
+@pytest.mark.filterwarnings("error")
+def test_no_temperature_is_too_extreme(tmp_path, temperature):
+    """Logits near the largest float64, or all but equal, are drawn without a warning."""
+    page = write(tmp_path, "a", temperature=temperature, n_tokens_to_generate=2)
+    assert page.value("sample", "tempered", 0)
+
+
+def test_a_page_replaces_the_old_one_only_when_it_is_whole(tmp_path, monkeypatch):
+    """A disk that fills up leaves the old page, no part of a new one, and one plain sentence."""
+    output = tmp_path / "page.html"
+    output.write_text("old", encoding="utf-8")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match=r"page.html cannot be written \(No space left on device\)"):
+        walkthrough.main("a", output=str(output), n_tokens_to_generate=1)
+    assert output.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [output]
 
 
 def test_from_the_command_line(tmp_path):

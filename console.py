@@ -1,0 +1,189 @@
+"""How every program here starts, writes and ends: gpt2.py, utils.py and walkthrough.py.
+
+Each of them begins with `prepare()`, before it imports a package, and calls `run(...)` at its end.
+Standard output gets the text that was asked for and nothing else. Notes and errors go to standard
+error, one line each. The exit status is
+
+    0    the work is done, or the reader of a pipe, such as `head -1`, has seen enough
+    1    something failed: the message says what, and what to do
+    2    the call is wrong: the message says what was given and what is allowed
+    130  Ctrl-C; 143: `kill` (SIGTERM); 129: the terminal was closed (SIGHUP)
+
+The file is written so that a Python which is too old for the others can still read it and say so.
+"""
+
+import atexit
+import errno
+import os
+import re
+import signal
+import sys
+
+from checks import CallError
+
+OLDEST_PYTHON = (3, 10)
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+# ---- How a program starts ------------------------------------------------------------------
+
+
+def prepare():
+    """Makes everything that can go wrong from here on end in one line and the right status."""
+    if sys.version_info < OLDEST_PYTHON:
+        version = ".".join(map(str, sys.version_info[:3]))
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        say("needs Python {} or newer, this is {}: {}".format(oldest, version, sys.executable))
+        sys.exit(1)
+    if sys.excepthook is sys.__excepthook__:  # a notebook has a hook of its own
+        sys.excepthook = end_early
+    handle_signals()
+
+
+def end_early(kind, error, traceback):
+    """Ends the program on an error that comes while its modules are still being imported."""
+    status = report(error)
+    if status is None:
+        sys.__excepthook__(kind, error, traceback)
+    else:
+        sys.exit(status)
+
+
+def handle_signals():
+    """Makes SIGTERM and SIGHUP end the program as Ctrl-C does, so that no text is lost."""
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        number = getattr(signal, name, None)
+        # A signal that the parent process ignores, as nohup does with SIGHUP, stays ignored.
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            try:
+                signal.signal(number, lambda number, frame: sys.exit(128 + number))
+            except ValueError:  # not in the main thread, where signals do not come
+                return
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        # While Python itself shuts down, Ctrl-C would print a traceback.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_DFL)
+
+
+# ---- How it writes -------------------------------------------------------------------------
+
+
+def write(text):
+    """Writes text to standard output at once. Raises OSError where that is not possible.
+
+    A character that the stream's encoding does not have is written as its code, as in \\u2019. At
+    a terminal, so is a control character: the model may have drawn one, and the terminal would
+    obey it. A reader that has gone away raises BrokenPipeError on every system.
+    """
+    stream = sys.stdout
+    if is_terminal(stream):
+        text = visible(text)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        if os.name == "nt" and error.errno == errno.EINVAL:  # how Windows says it
+            raise BrokenPipeError from None
+        raise
+
+
+def is_terminal(stream):
+    """Whether a stream is a terminal. Some stand-ins for one cannot even be asked."""
+    try:
+        return stream.isatty()
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def visible(text):
+    """The text with its control characters, but for newline and tab, shown as in \\x1b."""
+    controls = "[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    return re.sub(controls, lambda match: "\\x{:02x}".format(ord(match[0])), text)
+
+
+def say(message):
+    """Says on standard error, in one line, what went wrong or is worth knowing."""
+    # In a notebook or an interactive Python, sys.argv names a program that the user never typed.
+    folder, program = os.path.split(os.path.realpath(sys.argv[0] if sys.argv else ""))
+    start = program + ": " if folder == FOLDER else ""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(start + visible(" ".join(str(message).splitlines())) + "\n")
+            sys.stderr.flush()
+    except (OSError, ValueError):  # a full disk, a closed stream: the text on stdout still counts
+        drop(sys.stderr)
+
+
+def drop(stream):
+    """Discards what a stream still holds, since writing to it has failed."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (AttributeError, OSError, ValueError):
+        pass  # no file is behind it
+
+
+# ---- How it ends ---------------------------------------------------------------------------
+
+
+def run(function):
+    """Calls function, and ends the program with the exit status that fits what happened."""
+    if sys.stderr is None:  # closed by the caller: what would be said there is lost
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    status = 0
+    try:
+        if sys.stdout is None:
+            raise OSError("standard output is closed, so there is nowhere to print the text")
+        try:
+            function()
+        finally:
+            sys.stdout.flush()
+    except SystemExit as exit:
+        status = exit.code
+    except BaseException as error:
+        status = report(error)
+        if status is None:
+            raise
+    sys.exit(status)
+
+
+def report(error):
+    """Says what an error means to the user, and returns the exit status; None for a bug."""
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    if isinstance(error, BrokenPipeError):
+        drop(sys.stdout)
+        return 0
+    if isinstance(error, MemoryError):
+        say("out of memory: a smaller model, or fewer samples at a time, need less")
+        return 1
+    if isinstance(error, ImportError):
+        say(missing(error))
+        return 1
+    if isinstance(error, CallError):
+        say(error)
+        return 2
+    if isinstance(error, (OSError, ValueError)):
+        say(error)
+        drop(sys.stdout)
+        return 1
+    return None
+
+
+def missing(error):
+    """What to say of a package that could not be imported."""
+    package = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError):  # it is there, but broken
+        return "{} cannot import {}: {}".format(sys.executable, package, str(error)[:300])
+    return "the package {} is missing: in {}, run `{} -m pip install -r {}`".format(
+        package, FOLDER, sys.executable, requirements_for(package)
+    )
+
+
+def requirements_for(package):
+    """The name of the requirements file that lists a package."""
+    for name in sorted(os.listdir(FOLDER)):
+        if re.match("requirements-.*[.]txt$", name):
+            with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+                if re.search("^" + re.escape(package) + r"\b", file.read(), re.MULTILINE):
+                    return name
+    return "requirements.txt"

@@ -15,18 +15,28 @@ the order of the page. The folder `page` holds the rest, to be read in this orde
     chapter_*.py            the chapters of the page, one file each
     listing.py              the last chapter: gpt2.py line by line
     quoting.py              a command that can be pasted, characters that a page can hold
-    style.css               the style sheet
+    style.css, reading.js   the style sheet, and the script that shows the number in a cell
 """
 
+if __name__ == "__main__":  # Every program here begins like this: console.py says why.
+    import os
+    import sys
+
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+    import console
+
+    console.prepare()
+
+import base64
 import contextlib
+import hashlib
 import os
 import re
-import sys
 
-if __name__ == "__main__":  # also where Python does not look in this folder by itself (python -P)
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
+import checks
 import cli
+import console
+import prompts
 import utils
 from page import (
     chapter_cache,
@@ -37,12 +47,12 @@ from page import (
     listing,
 )
 from page.markup import Markup, prose, tag
+from page.pictures import shared
 from page.quoting import command, readable
 from page.run import Run
 
 MAX_TOKENS = 64  # of a prompt: the page shows each of them many times
 MAX_NEW_TOKENS = 32
-STYLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page", "style.css")
 
 HELP = """\
 usage: python walkthrough.py "PROMPT" [--OPTION VALUE ...]
@@ -65,46 +75,78 @@ Runs gpt2.py and writes a web page that shows what each of its lines made of PRO
 # ---- The page ------------------------------------------------------------------------------
 
 CHAPTERS = (
-    ("text", "The text, cut into tokens", chapter_text),
+    ("text", "From text to numbers", chapter_text),
     ("heads", "Who looks at whom", chapter_heads),
     ("layers", "The vectors, layer by layer", chapter_vectors),
     ("words", "Why this word and not that one", chapter_choices),
-    ("cached", "What the cache saves", chapter_cache),
+    ("cached", "What is kept for the next token", chapter_cache),
     ("program", "gpt2.py, line by line", listing),
 )
 
 
 def whole_page(run):
     """The whole page as text."""
-    with open(STYLE, encoding="utf-8") as file:
-        style = file.read()
-    title = " ".join(readable(run.options["prompt"]).split()) or "an empty prompt"
+    style, script = contents("style.css"), contents("reading.js")
+    prompt = readable(run.options["prompt"])
+    title = " ".join(prompt.split()) or "an empty prompt"
     title = title if len(title) <= 60 else title[:57] + "..."
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no network at all
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(script)),
         tag("link", rel="icon", href="data:,"),
-        tag("title", f"{title} – gpt2.py line by line"),
+        tag("title", f"{title} – how GPT-2 goes on"),
         tag("style", Markup(style + layer_rules(run.layers))),
     )
     links = [tag("li", tag("a", title, href=f"#{id}")) for id, title, _ in CHAPTERS]
     header = tag(
         "header",
-        tag("p", "gpt2.py, line by line, with what each line made of this text", class_="kicker"),
-        tag("h1", tag("bdi", readable(run.options["prompt"])), tag("em", readable(run.text))),
-        prose("The same text from gpt2.py alone:"),
-        tag("pre", tag("code", readable(command(run.options))), class_="command"),
+        tag("p", "One run of gpt2.py, explained with its own numbers", class_="kicker"),
+        tag("h1", tag("bdi", prompt), tag("em", readable(run.text))),
+        *introduction(run),
         tag("nav", tag("ol", *links), aria_label="Chapters"),
     )
     chapters = [
         tag("section", tag("h2", title), module.chapter(run), id=id, aria_label=title)
         for id, title, module in CHAPTERS
     ]
-    body = tag("body", header, tag("main", *chapters))
-    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+    body = tag("body", header, tag("main", *chapters), tag("script", Markup(script)))
+    return "<!DOCTYPE html>\n" + shared(tag("html", head, body, lang="en")) + "\n"
+
+
+def introduction(run):
+    """What the page is, and the command that makes the same text."""
+    given = "The words in black were given to GPT-2" if run.options["prompt"] else "GPT-2 began"
+    start, *flags = command(run.options)
+    shell = " in bash, zsh or ksh" if start.startswith(("python gpt2.py $'", "printf")) else ""
+    return [
+        prose(
+            f"{given}; it added the words in colour. This page shows how, with the numbers of this "
+            "very run. Five chapters explain the ideas. The last shows the program, and what each "
+            "of its lines made."
+        ),
+        tag("p", "To read the number in a cell of a picture, point at the cell or tap it. With a "
+            "keyboard, go to the picture with Tab and move with the arrow keys.", class_="prose",
+            hidden="hidden"),  # until the script runs, without which this is not so
+        prose(f"The same text again, with gpt2.py alone{shell}:"),
+        tag("pre", tag("code", start, *(part for flag in flags for part in
+            (" ", tag("span", flag, class_="flag")))), class_="command"),
+    ]
+
+
+def policy(script):
+    """What a browser is to allow on this page: no network at all, and no script but this one."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+            f"script-src 'sha256-{digest}'")
+
+
+def contents(name):
+    """The text of a file in the folder `page`."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(folder, "page", name), encoding="utf-8") as file:
+        return file.read()
 
 
 def layer_rules(layers):
@@ -119,16 +161,16 @@ def layer_rules(layers):
 
 
 def chosen_layers(layer, n_layer):
-    """Which layers to show in full, counted from 0. Raises cli.CallError for what is none."""
+    """Which layers to show in full, counted from 0. Raises checks.CallError for what is none."""
     if layer is None:
         return list(range(n_layer)) if n_layer <= 6 else [0, n_layer - 1]
     if str(layer) == "all":
         return list(range(n_layer))
     words = str(layer).split(",")
     if not all(re.fullmatch("[0-9]{1,4}", w) and 1 <= int(w) <= n_layer for w in words):
-        raise cli.CallError(
-            f"--layer names layers from 1 to {n_layer}, such as 1,{n_layer}, or all, "
-            f"not {cli.shown(layer)}"
+        raise checks.CallError(
+            f"layer names layers from 1 to {n_layer}, such as 1,{n_layer}, or all, "
+            f"not {checks.shown(layer)}"
         )
     return sorted({int(word) - 1 for word in words})
 
@@ -147,29 +189,29 @@ def main(
 ):
     """Write the page. `python walkthrough.py --help` says what the options mean.
 
-    Raises cli.CallError where the call is wrong, OSError where the page cannot be written, and
+    Raises checks.CallError where the call is wrong, OSError where the page cannot be written, and
     what gpt2.main raises.
     """
-    n_tokens = cli.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=1)
+    n_tokens = checks.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=1)
     if n_tokens > MAX_NEW_TOKENS:
-        raise cli.CallError(f"--n_tokens_to_generate is at most {MAX_NEW_TOKENS} here")
-    is_random = cli.number("temperature", temperature) > 0
-    cli.integer("top_k", top_k, lowest=0)
-    cli.fraction("top_p", top_p)
-    cli.integer("seed", seed, lowest=0)
+        raise checks.CallError(f"n_tokens_to_generate is at most {MAX_NEW_TOKENS} on a page")
+    is_random = checks.number("temperature", temperature) > 0
+    checks.integer("top_k", top_k, lowest=0)
+    checks.fraction("top_p", top_p)
+    checks.integer("seed", seed, lowest=0)
     if not is_random:
         top_k, top_p, seed = 0, 1.0, None  # they would have no effect
     where = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, where)
     check_output(output)
-    prompt = cli.read_prompt(prompt)
+    prompt = prompts.read_prompt(prompt)
     if prompt is None:
-        raise cli.CallError("there is no prompt: give one in quotes")
+        raise checks.CallError("there is no prompt: give one in quotes")
 
     encoder, hparams = utils.load_encoder_and_hparams(model_size, where)
-    n_ids = len(cli.encode_prompt(prompt, encoder, hparams["n_ctx"]))
+    n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
     if n_ids > MAX_TOKENS:
-        raise cli.CallError(f"the prompt has {n_ids} tokens, a page shows at most {MAX_TOKENS}")
+        raise checks.CallError(f"the prompt has {n_ids} tokens, a page shows at most {MAX_TOKENS}")
     layers = chosen_layers(layer, hparams["n_layer"])
     options = {
         "prompt": prompt,
@@ -184,18 +226,19 @@ def main(
     params = utils.load_params(model_size, where, hparams)
     text = whole_page(Run(options, encoder, hparams, params, layers))
     write_whole(output, text)
-    print(f"{output} is written, {len(text.encode()) / 1e6:.1f} MB: open it in a browser")
+    size = len(text.encode()) / 1e6
+    console.write(f"{output} is written, {size:.1f} MB: open it in a browser\n")
 
 
 def check_output(path):
     """Raises CallError where no file can be written, before anything slow starts."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise cli.CallError(f"--output {cli.shown(path)} is in no folder that exists")
+        raise checks.CallError(f"output {checks.shown(path)} is in no folder that exists")
     if os.path.isdir(path):
-        raise cli.CallError(f"--output {cli.shown(path)} is a folder: name a file in it")
+        raise checks.CallError(f"output {checks.shown(path)} is a folder: name a file in it")
     if not os.access(folder, os.W_OK):
-        raise cli.CallError(f"--output {cli.shown(path)} is in a folder that cannot be written to")
+        raise checks.CallError(f"output {checks.shown(path)}: its folder cannot be written to")
 
 
 def write_whole(path, text):

@@ -5,34 +5,58 @@ import math
 import numpy as np
 
 import gpt2
-from page.markup import pair, prose, short, table
+from page.markup import joined, opening, prose, sentences, short, table, tag
 from page.run import step_of
+
+QUESTION = "Does each new token cost as much as the whole text before it?"
 
 
 def chapter(run):
     """What the second step did not have to compute again."""
+    L, C = run.hparams["n_layer"], run.hparams["n_embd"]
+    ideas = [
+        prose(
+            "No. Because of the causal mask, nothing that the model computed for a token depends "
+            "on later tokens. So it stays right when the text grows. A new token’s queries need "
+            "the keys and values of all tokens before it, in each layer. These are kept, in the "
+            "*cache*. Queries are not kept, because no later token needs them."
+        ),
+        prose(
+            f"For each token the cache keeps 2 × {L} × {C} numbers: a key and a value, {C} "
+            f"numbers each over all heads, in each of {L} layers. That is {8 * L * C:,} bytes."
+        ),
+    ]
     if not run.is_cached:
-        return prose("No second step went on from the cache of the first.")
+        ideas.append(prose("In this run, no second step went on from the cache of the first."))
+        return opening(QUESTION, ideas, [])
     counts = [work(run, step) for step in range(2)]
-    names = ("tokens given, T", "tokens so far, S", "multiplications in linear",
-             "multiplications in attention")
+    names = ("tokens read in this step, T", "tokens so far, S",
+             "multiplications with weights (in linear)", "multiplications in attention")
     rows = [[name, *(f"{count[i]:,}" for count in counts)] for i, name in enumerate(names)]
     ids = np.array([run.ids + run.new_ids[:1]])
     whole, _ = gpt2.gpt2(ids, **run.params, n_head=run.hparams["n_head"])
-    logits = run.find("sample", 1).first_argument.value[0]
-    L, C = run.hparams["n_layer"], run.hparams["n_embd"]
-    words = (
-        "The first step reads the whole prompt. The second is given one token, the one just "
-        "drawn, and finds the keys and values of all others in the cache. Keys and values depend "
-        "on no later token, so they are still right.",
-        f"The cache keeps 2 × {L} × {C} numbers for each token: a key and a value of {C} numbers "
-        f"in each of {L} layers, {8 * L * C:,} bytes.",
-        f"Without the cache, with all {ids.size} tokens given at once, the second step gives the "
-        "same logits but for rounding: none differs by more than "
-        f"{short(np.abs(whole - logits).max(), 2)}, where the largest is {short(logits.max())}.",
-    )
-    figure = table("Work of two steps", ["", "first step", "second step"], rows, "work")
-    return pair(map(prose, words), figure)
+    logits = run.find("sample", 1).first_argument.value
+    T = len(run.ids)
+    findings = [
+        sentences(
+            f"The first step read {T} tokens, the second one token, {{}}. "
+            + ("" if T == 1 else f"The first step needed {counts[0][2] / counts[1][2]:.1f} times "
+               "as many multiplications with weights."), run.token(run.new_ids[0]),
+        ),
+        sentences(
+            f"To test it, all {ids.size} tokens were also given at once, without a cache. The "
+            "logits are the same but for rounding: the largest difference is "
+            f"{short(np.abs(whole - logits).max(), 2)}, where the largest logit is "
+            f"{short(logits.max())}."
+        ),
+        sentences(
+            "One cost stays: each step reads every weight of the model once, however few tokens "
+            "it is given. For a large model this is most of the time that one token takes."
+        ),
+    ]
+    figure = table("Work of two steps", ["", "first step", "second step"], rows,
+                   "work hidden-caption")
+    return joined([opening(QUESTION, ideas, findings), tag("h3", "The work of two steps"), figure])
 
 
 def work(run, step):

@@ -3,80 +3,190 @@
 import numpy as np
 
 import gpt2
-from page.markup import joined, pair, percent, prose, short, table, tag
+from page.markup import fold, joined, opening, percent, prose, sentences, short, table, tag
+
+OPTIONS = {"scale_by_temperature": "temperature", "keep_top_k": "top_k", "keep_top_p": "top_p"}
+LIKELIEST = 10  # rows of a table
 
 
 def chapter(run):
-    words = prose(
-        "The logits give every token of the vocabulary a probability, here those of the ten "
-        "likeliest. Each option changes them: temperature below 1 favours the likely, top_k and "
-        "top_p take tokens out (–), and what is left adds up to 1 again. Then a random number, "
-        "the noise, is added to each tempered logit left, and the token with the largest sum is "
-        "drawn. The noise is of the kind (Gumbel’s) that draws each token with just its "
-        "probability."
-    )
-    steps = [choice(run, step) for step in range(len(run.new_ids))]
-    return joined([pair([words]), *steps])
+    drawings = [Drawing(run, step) for step in range(len(run.new_ids))]
+    V = run.hparams["n_vocab"]
+    if not drawings[0].is_random:
+        ideas = [prose(
+            f"The model gives each of the {V:,} tokens a probability. At *temperature* 0, as "
+            "here, the likeliest is always taken, which is known as greedy decoding. So the same "
+            "prompt always gives the same text."
+        )]
+        return joined([
+            opening("The model gives probabilities. Who picks the token?", ideas, []),
+            *(section(run, drawing) for drawing in drawings),
+        ])
+    best = drawings[0].logits.max()
+    T, k, p = (run.options[name] for name in ("temperature", "top_k", "top_p"))
+    ideas = [
+        prose(
+            f"Chance. The model gives each of the {V:,} tokens a probability, and one token is "
+            "drawn by them: a token with 30% comes in 30 of 100 texts. Three options change the "
+            "probabilities before that, in this order."
+        ),
+        prose(
+            f"*Temperature* (here {T}) divides the logits before softmax turns them into "
+            "probabilities. Below 1 their distances grow, and the likely tokens get likelier; "
+            "above 1 the others gain. At 0 the likeliest token is always taken (greedy decoding)."
+        ),
+        prose(
+            f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. *Top-p* (here {p}) "
+            "keeps the fewest of them whose probabilities add up to p or more. These are called "
+            "the *nucleus*. Tokens that are not kept get the probability 0, shown as –, and those "
+            "that are kept add up to 1 again. Temperature comes first because it changes the "
+            "probabilities that top-p adds up."
+        ),
+        prose(
+            "How do you draw by probabilities? The program adds a random number, the *noise*, to "
+            "the logit of each token that is left, and takes the token with the largest sum. If "
+            "the noise is −log(−log(u)), with u a random number between 0 and 1, then each token "
+            "wins exactly as often as its probability says. (This is known as Gumbel noise.) The "
+            "seed decides the noise: the same seed makes the same text."
+        ),
+        prose(
+            "In the tables, *tempered* is the logit after temperature. The largest logit of the "
+            "step is taken from all of them first, which changes no probability: (logit − "
+            f"{short(best)}) / {T} in the first step, so the likeliest token always has 0."
+        ),
+    ]
+    surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])
+    return joined([
+        opening("The model gives probabilities. Who picks the token?", ideas,
+                findings(run, drawings, surprise)),
+        *(section(run, drawing, drawing in (drawings[0], surprise)) for drawing in drawings),
+    ])
 
 
-def choice(run, step):
-    """One drawing: the likeliest tokens, what each option made of them, and which was drawn."""
-    sample = run.find("sample", step)
-    inner = {call.function: call for call in reversed(run.calls) if call.caller is sample}
-    logits = tempered = kept = sample.first_argument.value[0]
-    drawn, best = run.new_ids[step], int(logits.argmax())
-    columns = {"probability": gpt2.softmax(logits)}
-    options = {"scale_by_temperature": "temperature", "keep_top_k": "top_k", "keep_top_p": "top_p"}
-    for function, option in options.items():
-        if function in inner:
-            kept = inner[function].returned.value[0]
-            columns[f"{option} {run.options[option]}"] = gpt2.softmax(kept)
-    if inner:
-        tempered = inner["scale_by_temperature"].returned.value[0]
-        noise = sample.summaries("noise")[-1].value[0]
+class Drawing:
+    """One step's logits, what each option made of them, and which token was drawn."""
 
-    longest = max(probs.max() for probs in columns.values())
-    likeliest = list(logits.argsort(kind="stable")[::-1][:10])
-    rows = []
-    for id in likeliest + [drawn] * (drawn not in likeliest):
-        cells = [str(id), short(logits[id])]
-        cells += [bar(probs[id], longest) for probs in columns.values()]
+    def __init__(self, run, step):
+        sample = run.find("sample", step)
+        inner = {call.function: call for call in reversed(run.calls) if call.caller is sample}
+        self.step, self.drawn = step, run.new_ids[step]
+        self.logits = self.kept = sample.first_argument.value
+        self.columns = {"probability": gpt2.softmax(self.logits)}
+        self.n_kept = {}
+        for function, option in OPTIONS.items():
+            if function in inner:
+                self.kept = inner[function].returned.value
+                self.columns[f"{option} {run.options[option]}"] = gpt2.softmax(self.kept)
+                self.n_kept[option] = int(np.isfinite(self.kept).sum())
+        self.is_random = bool(inner)
         if inner:
-            is_left = not np.isneginf(kept[id])
-            total = short(kept[id] + noise[id], 3) if is_left else "–"
-            cells += [short(tempered[id], 3), short(noise[id], 3), total]
-        mark = tag("strong", " drawn") if id == drawn else ""
+            self.tempered = inner["scale_by_temperature"].returned.value
+            self.noise = np.full_like(self.tempered, np.nan)  # there is none where nothing is left
+            self.noise[sample.summaries("ids")[-1].value] = sample.summaries("noise")[-1].value
+        self.in_order = list(self.logits.argsort(kind="stable")[::-1])
+        self.best = self.in_order[0]
+        self.rank = 1 + self.in_order.index(self.drawn)
+
+    @property
+    def shares(self):
+        """The probabilities by which the token was drawn: [V]."""
+        return list(self.columns.values())[-1]
+
+
+def findings(run, drawings, surprise):
+    first = drawings[0]
+    found = []
+    before, after = first.columns["probability"][first.best], first.shares[first.best]
+    found.append(sentences(
+        f"In the first step, temperature, top-k and top-p bring the likeliest token, {{}}, from "
+        f"{percent(before)} to {percent(after)}. Of {first.logits.size:,} tokens, top-k leaves "
+        f"{first.n_kept['top_k']:,} and top-p {first.n_kept['top_p']:,}.",
+        run.token(first.best),
+    ))
+    n_best = sum(drawing.rank == 1 for drawing in drawings)
+    found.append(sentences(
+        f"In {n_best} of {len(drawings)} steps the likeliest token was drawn."
+        + (f" The greatest surprise is {{}} in step {surprise.step + 1}: number {surprise.rank} in "
+           f"the model’s order, with {percent(surprise.shares[surprise.drawn])} at the end."
+           if surprise.rank > 1 else ""),
+        *[run.token(surprise.drawn)] * (surprise.rank > 1),
+    ))
+    return found
+
+
+def section(run, drawing, is_open=True):
+    """One drawing: the reason in words, and the table."""
+    place = "the likeliest" if drawing.rank == 1 else f"number {drawing.rank}"
+    share = f", drawn with {percent(drawing.shares[drawing.drawn])}" * drawing.is_random
+    title = joined([f"Token {drawing.step + 1}: ", run.token(drawing.drawn),
+                    tag("span", f" {place}{share}")])
+    parts = [reason(run, drawing), choice_table(run, drawing)]
+    return fold(title, *parts, is_open=is_open, class_="drawing")
+
+
+def choice_table(run, drawing):
+    """The likeliest tokens with all that led to the choice, and the one that was drawn."""
+    longest = max(probs.max() for probs in drawing.columns.values())
+    rows = []
+    shown = drawing.in_order[:LIKELIEST]
+    if drawing.rank > LIKELIEST:
+        shown.append(drawing.drawn)
+    for place, id in enumerate(shown, 1):
+        if place > LIKELIEST and drawing.rank > place:
+            rows.append(gap(drawing))
+        cells = [str(id), short(drawing.logits[id])]
+        cells += [bar(name, probs[id], longest) for name, probs in drawing.columns.items()]
+        if drawing.is_random:
+            noise = [drawing.noise[id], drawing.kept[id] + drawing.noise[id]]
+            cells.append(short(drawing.tempered[id], 3))
+            cells += ["–" if np.isnan(number) else short(number, 3) for number in noise]
+        mark = tag("strong", " drawn") if id == drawing.drawn else ""
         rows.append([joined([run.token(id), mark]), *cells])
-    head = ["token", "id", "logit", *columns, *(["tempered", "noise", "sum"] if inner else [])]
-    title = joined([f"Token {step + 1}: ", run.token(drawn)])
-    words = reason(run, step, best, kept, list(columns.values()))
-    return pair([tag("h3", title), words], table(f"Token {step + 1}", head, rows, "choice"))
+    head = ["token", "id", "logit", *drawing.columns]
+    head += ["tempered", "noise", "sum"] * drawing.is_random
+    return table(f"Token {drawing.step + 1}", head, rows, "cards choice hidden-caption")
 
 
-def reason(run, step, best, kept, columns):
+def gap(drawing):
+    """The row that stands for the tokens between the likeliest and the one drawn."""
+    n = drawing.rank - LIKELIEST - 1
+    words = "1 token" if n == 1 else f"{n} tokens"
+    columns = 2 + len(drawing.columns) + 3
+    return ["⋮", tag("td", f"{words} in between", colspan=columns, class_="gap")]
+
+
+def reason(run, drawing):
     """Why the token was picked, in a few sentences."""
-    before = run.label_all((run.ids + run.new_ids)[: len(run.ids) + step])
+    before = run.label_all((run.ids + run.new_ids)[: len(run.ids) + drawing.step])
     before = before if len(before) <= 24 else "…" + before[-24:]
-    drawn = run.new_ids[step]
-    words = ["After ", tag("bdi", before, class_="token"), " the likeliest is ",
-             run.token(best), f" with {percent(columns[0][best])}. "]
-    if len(columns) == 1:
-        return prose(*words, "Temperature 0 takes it, and leaves nothing to chance.")
-    n_left = int(np.isfinite(kept).sum())
-    words.append(f"Of {kept.size:,} tokens {n_left:,} may still be picked. ")
-    share = columns[-1]
-    if drawn == best:
-        words.append(f"Its share is {percent(share[best])} by now, and its sum the largest.")
-    else:
-        rank = 1 + int((kept > kept[drawn]).sum())
-        words += ["The largest sum is that of ", run.token(drawn), f", number {rank} of these: its "
-                  f"share is {percent(share[drawn])}, that of the likeliest "
-                  f"{percent(share[best])}, but its noise made up for that."]
-    return prose(*words)
+    before, best = tag("bdi", before, class_="token"), run.token(drawing.best)
+    likeliest = percent(drawing.columns["probability"][drawing.best])
+    start = f"After {{}} the likeliest token is {{}}, with {likeliest}."
+    if not drawing.is_random:
+        return prose(f"{start} Temperature 0 takes it and leaves nothing to chance.", before, best)
+    n_others = drawing.n_kept["top_p"] - 1
+    if n_others == 0:
+        return prose(f"{start} No other token is left to choose from.", before, best)
+    shares, noise, kept = drawing.shares, drawing.noise, drawing.kept
+    start += f" The options make that {percent(shares[drawing.best])}"
+    sum_of_best, id = short(kept[drawing.best] + noise[drawing.best], 3), drawing.drawn
+    if id == drawing.best:
+        others = "1 other token" if n_others == 1 else f"{n_others:,} other tokens"
+        return prose(
+            f"{start} and leave {others}. Its sum, {sum_of_best}, is the largest: it is drawn.",
+            before, best,
+        )
+    return prose(
+        f"{start}. But {{}} is drawn, number {drawing.rank}, with {percent(shares[id])}: its noise "
+        f"of {short(noise[id], 3)} lifts it from {short(kept[id], 3)} to "
+        f"{short(kept[id] + noise[id], 3)}. That is the largest sum; {{}} has {sum_of_best}.",
+        before, best, run.token(id), best,
+    )
 
 
-def bar(share, longest):
+def bar(name, share, longest):
     """A table cell with a probability as number and as length."""
     if share == 0:
-        return tag("td", "–")
-    return tag("td", percent(share), class_="bar", style=f"--share:{100 * share / longest:.0f}%")
+        return tag("td", "–", data_head=name)
+    return tag("td", percent(share), class_="bar", style=f"--share:{100 * share / longest:.0f}%",
+               data_head=name)

@@ -1,48 +1,200 @@
-"""Chapter: which token looks at which, in each attention head."""
+"""Chapter: attention, and which token looks at which in each head."""
 
 import math
 
 import numpy as np
 
-from page.markup import pair, percent, prose, table, tag
-from page.pictures import data_uri
+from page.markup import fold, opening, percent, prose, sentences, short, table, tag
+from page.pictures import data_uri, readable_cells
+
+IN_NUMBERS = 12  # up to this many tokens, pictures are small, and are given as tables too
 
 
 def chapter(run):
-    figures = []
-    for layer in run.layers:
-        square, starts = growing_attention(run, layer)
-        labels = [run.label(id) for id in (run.ids + run.new_ids)[: square.shape[1]]]
-        heads, tables = [], []
-        for head, weights in enumerate(square):
-            name = f"Layer {layer + 1}, head {head + 1}"
-            drawn = head_picture(weights, labels, starts, name)
-            heads.append(tag("figure", drawn, tag("figcaption", f"head {head + 1}")))
-            rows = [
-                [text, *(f"{weight:.3f}" if weight >= 0 else "" for weight in row)]
-                for text, row in zip(labels, weights)
-            ]
-            tables.append(table(f"{name}: row looks at column", ["", *labels], rows))
-        figures += [tag("h3", f"Layer {layer + 1}"), tag("div", *heads, class_="heads")]
-        if len(labels) <= 12:
-            summary = tag("summary", f"Layer {layer + 1} in numbers")
-            figures.append(tag("details", summary, *tables))
-    words = [
-        "In each layer, every head lets each token gather from itself and from those before it. "
-        "Row: the token that looks. Column: the token looked at. The stronger the colour, the "
-        "larger the share of that token’s value in what is gathered; the shares of a row add up "
-        "to 1. (The colour goes with the square root, so that small shares are seen.) Grey is "
-        "later than the token that looks, and hidden from it."
+    n_head, C = run.hparams["n_head"], run.hparams["n_embd"]
+    D = C // n_head
+    squares = {layer: growing_attention(run, layer) for layer in run.layers}
+    starts = next(iter(squares.values()))[1]
+    found = habits(squares)
+    notes = {place: note for place, _, note in found}
+    findings = strongest(run, squares) + [sentence for _, sentence, _ in found]
+    ideas = [
+        prose(
+            "By attention, and by nothing else: everywhere else in the model, each token’s vector "
+            f"is worked on by itself. Each layer has {n_head} attention *heads*, which work side "
+            "by side and independently."
+        ),
+        prose(
+            "In a head, three tables of weights make three short vectors of each token’s vector, "
+            f"{D} numbers each. The *query* says what the token is looking for. The *key* says "
+            "what the token can be found by. The *value* is what the token hands over when it is "
+            "found."
+        ),
+        prose(
+            "Now each query is compared with each key. Their numbers are multiplied pair by pair, "
+            f"the {D} products are added up, and the sum is divided by √{D}. This is the *score*: "
+            f"the better the key fits the query, the higher. (Without the division, a sum of {D} "
+            "products would be so large that one token would get nearly everything.)"
+        ),
+        prose(
+            "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
+            "power of each score and divides by the sum of these, so that the weights are positive "
+            "and add up to 1. With them the token gathers the values: a weight of 0.7 means that "
+            "70% of what it gathers is that token’s value. We say that it looks at that token. "
+            "What all heads have gathered is put side by side, "
+            f"{n_head} × {D} = {C} numbers, and goes through one more table of weights."
+        ),
+        prose(
+            "A token sees itself and the tokens before it, never a later one. This is the *causal "
+            "mask*: the scores of later tokens are replaced by minus infinity, and so their "
+            "weights are 0. In training, it kept the model from looking at the token that it had "
+            "to guess. Now only the last token is asked what comes next, and it may see all others "
+            "anyway. But it gathers the values of earlier tokens. Without the mask these would not "
+            "come out as in training, and they would change with each token that is added."
+        ),
     ]
+    reading = prose(
+        "Each picture is one head. Each row is a token that looks, each column a token that it "
+        "looks at. The stronger the colour, the larger the attention weight (the colour follows "
+        "the square root of the weight, so that small ones can be seen). Grey is hidden by the "
+        "causal mask."
+    )
+    return tag(
+        "div",
+        opening("How does a token learn what stands before it?", ideas, findings),
+        example(run),
+        tag("h3", "All heads"), reading, steps(run, starts),
+        *(pictures(run, layer, *square, notes) for layer, square in squares.items()),
+    )
+
+
+def steps(run, starts):
+    """What the lines in the pictures mean."""
+    parts = []
     if starts:
-        words.append(
-            "A line marks where a new step began. The rows above the first line were computed "
-            "together. Each row below was computed by itself, with the keys and values of the "
-            "others from the cache. The last token has no row: the model was not run on it."
+        parts.append(
+            "A line across a picture marks where a new step begins. A step is one run of the "
+            "model, which makes one new token. The rows above the first line were computed "
+            "together, when the model read the prompt. Each row below belongs to one new token. "
+            "The last token has no row, because the model did not have to read it."
         )
     if len(starts) + 1 < len(run.new_ids):
-        words.append("Then the window was full. Steps after that are not drawn.")
-    return pair(map(prose, words), *figures)
+        parts.append("Then the window was full; the steps after that are not drawn.")
+    return prose(" ".join(parts)) if parts else ""
+
+
+# ---- What is worth looking at ---------------------------------------------------------------
+
+
+def habits(squares):
+    """The heads that do most clearly what heads often do, each as (place, sentence, note).
+
+    A place is (layer, head). From the third token on, a row is looked at in three ways: how much
+    goes to the token before, to the first token, and to the token itself.
+    """
+    heads = {
+        (layer, head): rows
+        for layer, (square, _) in squares.items() for head, rows in enumerate(square)
+    }
+    kinds = [
+        ("the token before", "looks mostly at the token just before: {} on average.",
+         lambda rows, i: rows[i, i - 1]),
+        ("the first token", "looks mostly at the first token of the text: {} on average. A head "
+         "that finds nothing to gather often rests there.", lambda rows, i: rows[i, 0]),
+        ("the token itself", "looks mostly at the token itself: {} on average.",
+         lambda rows, i: rows[i, i]),
+    ]
+    found = []
+    if len(next(iter(heads.values()))) < 4:
+        return found  # in so short a text, nothing can be called a habit
+    for note, words, share in kinds:
+        means = {place: np.mean([share(rows, i) for i in range(2, len(rows))])
+                 for place, rows in heads.items()}
+        place = max(means, key=means.get)
+        if means[place] >= 0.4:
+            sentence = f"{named(*place)} {words.format(percent(means[place]))}"
+            found.append((place, sentences(sentence), note))
+    spread = {place: evenness(rows) for place, rows in heads.items()}
+    place = max(spread, key=spread.get)
+    if spread[place] >= 0.95:
+        sentence = f"{named(*place)} looks at all tokens nearly alike: it gathers their average."
+        found.append((place, sentences(sentence), "all alike"))
+    return found
+
+
+def named(layer, head):
+    return f"Head {head + 1} of layer {layer + 1}"
+
+
+def strongest(run, squares):
+    """A sentence on the largest weight that a token gives to another one, not the first."""
+    largest, where = 0, None
+    for layer, (square, _) in squares.items():
+        for head, rows in enumerate(square):
+            others = np.tril(rows[:, 1:], -2)  # the columns from 1 on, left of the row's own token
+            if others.size and others.max() > largest:
+                i, j = np.unravel_index(others.argmax(), others.shape)
+                largest, where = others[i, j], (layer, head, i, j + 1)
+    if where is None:
+        return []
+    layer, head, i, j = where
+    return [sentences(
+        f"{named(layer, head)}, row {{}}, column {{}}: of all that {{}} gathers there, "
+        f"{percent(largest)} is the value of {{}}.",
+        *(run.token(run.ids_read[place]) for place in (i, j, i, j)),
+    )]
+
+
+def evenness(rows):
+    """How evenly a head looks: 1 where all weights of a row are the same, 0 where one is 1."""
+    entropies = [
+        -(row * np.log(np.maximum(row, 1e-30))).sum() / math.log(row.size)
+        for row in (rows[i, : i + 1] for i in range(1, len(rows)))
+    ]
+    return np.mean(entropies)
+
+
+# ---- One row, worked out --------------------------------------------------------------------
+
+
+def example(run):
+    """How the attention weights of one row come from its scores, as a table."""
+    T = len(run.ids)
+    if T < 3:
+        return ""
+    row = T - 2  # so that there is a later token, which is masked
+    places = range(max(0, T - 8), T)
+    layer, head = max(
+        ((layer, head) for layer in run.layers for head in range(run.hparams["n_head"])),
+        key=lambda place: run.attention(0, place[0])[place[1], row, 1:].max(),
+    )
+    call = run.find("attention", 0, layer)
+    scores, weights = (
+        call.summaries(name)[0].value[0, head, row] for name in ("scores", "weights")
+    )
+    largest = scores[: row + 1].max()
+    rows = []
+    for i in places:
+        is_hidden = i > row
+        masked = -np.inf if is_hidden else scores[i]
+        power = 0 if is_hidden else math.exp(scores[i] - largest)
+        rows.append([run.token(run.ids[i]), short(scores[i], 3), short(masked, 3),
+                     f"{power:.3f}", f"{weights[i]:.3f}"])
+    total = np.exp(scores[: row + 1] - largest).sum()
+    words = prose(
+        f"This is row {{}} of {named(layer, head).lower()}. Softmax takes the largest score from "
+        "all scores before it takes the powers of e. That changes no weight, and no power gets "
+        f"too large. The powers add up to {total:.3f}; each divided by this sum is a weight. Later "
+        "tokens have a score too, but the mask hides it.",
+        run.token(run.ids[row]),
+    )
+    head = ["looks at", "score", "after the mask", "e^(score − largest)", "weight"]
+    caption = f"Scores and weights of “{run.label(run.ids[row])}”"
+    return tag("div", tag("h3", "One row, worked out"), words,
+               table(caption, head, rows, "work hidden-caption"))
+
+
+# ---- The pictures ---------------------------------------------------------------------------
 
 
 def growing_attention(run, layer):
@@ -63,15 +215,46 @@ def growing_attention(run, layer):
     return square, [weights.shape[2] for weights in steps[:-1]]
 
 
+def pictures(run, layer, square, starts, notes):
+    """The heads of one layer, two by two, so that none stands in a row alone; and as tables.
+
+    notes: what to say of a head under its picture, dict (layer, head) -> str.
+    """
+    labels = [run.label(id) for id in run.ids_read[: square.shape[1]]]
+    figures, tables = [], []
+    for head, weights in enumerate(square):
+        name = f"Layer {layer + 1}, head {head + 1}"
+        note = notes.get((layer, head))
+        caption = f"head {head + 1}" + f": {note}" * bool(note)
+        drawn = head_picture(weights, labels, starts, name)
+        figures.append(tag("figure", drawn, tag("figcaption", caption)))
+        rows = [
+            [text, *(f"{weight:.3f}" if weight >= 0 else "" for weight in row)]
+            for text, row in zip(labels, weights)
+        ]
+        tables.append(table(f"{name}: row looks at column", ["", *labels], rows))
+    twos = [tag("div", *figures[i : i + 2]) for i in range(0, len(figures), 2)]
+    is_small = len(labels) <= IN_NUMBERS
+    parts = [
+        tag("h4", f"Layer {layer + 1}"),
+        tag("div", *twos, class_="heads small" if is_small else "heads"),
+    ]
+    if is_small:
+        parts.append(fold(f"Layer {layer + 1} in numbers", *tables))
+    return tag("div", *parts)
+
+
 def head_picture(square, labels, starts, name):
     """One head's attention as a picture with the tokens at its sides, and lines between steps."""
-    cell = 20 if len(labels) <= 12 else 14 if len(labels) <= 24 else 9
+    cell = 26 if len(labels) <= 8 else 20 if len(labels) <= 12 else 14 if len(labels) <= 24 else 9
     size = min(cell - 1, 12)  # of the letters
     cut = [text if len(text) <= 9 else text[:8] + "…" for text in labels]
     edge = max(map(len, cut)) * size * 0.62 + 6
     side = len(labels) * cell
     colour = np.where(square > 0, np.sqrt(np.abs(square)), square)  # so that small ones are seen
-    parts = [tag("image", href=data_uri(colour, 1), x=edge, y=edge, width=side, height=side)]
+    cells = readable_cells(square, name, square.shape, (*square.shape, 1))
+    parts = [tag("image", href=data_uri(colour, 1), x=edge, y=edge, width=side, height=side,
+                 data_labels=" ".join(labels), **cells)]
     for i, text in enumerate(cut):
         middle = edge + (i + 0.5) * cell + size / 3
         parts.append(tag("text", text, x=edge - 5, y=middle, text_anchor="end"))

@@ -1,22 +1,157 @@
-"""Chapter: the text, cut into tokens."""
+"""Chapter: how the text becomes vectors, and the whole way to the next token."""
 
-from page.markup import pair, prose, tag
+import re
+
+from page.markup import count, listed, opening, prose, sentences, table, tag
+from page.pictures import full_colour, picture
+from page.quoting import readable
+
+ROWS = 4  # how many tokens' vectors are drawn
 
 
 def chapter(run):
-    chips = []
+    V, C = run.params["wte"].shape
+    ideas = [
+        prose(
+            "Not letters. The text is cut into *tokens*: words, parts of words, and single signs, "
+            "often with the space in front of them. The list of all tokens is the *vocabulary*; "
+            f"this model has {V:,}. A word that is not in the vocabulary is put together from "
+            "several tokens. A token’s number in the vocabulary is its *id*, and the id is all "
+            "that the model is given."
+        ),
+        prose(
+            "One number says little about a word. So the model has a *vector* for each token: a "
+            f"list of {C} numbers, its *embedding*. They are the rows of a table named *wte*, and "
+            "an id is the number of a row. But “dog bites man” has the same tokens as “man bites "
+            "dog”. So the model adds a second vector that depends only on where the token stands: "
+            f"a row of a table named *wpe*. It has {run.hparams['n_ctx']:,} rows, so the model can "
+            "read no more tokens than that at a time."
+        ),
+        prose(
+            "Who filled in the tables? The model did, in *training*. It was shown a great deal of "
+            "text and had to guess each next token from those before it. After each guess, all "
+            "its numbers were changed a little, so that it would guess better. The numbers that a "
+            "model has learned in this way are its *weights*. In this run they stay as they are."
+        ),
+    ]
+    signs = prose(
+        "In a token · stands for a space, ↵ for the end of a line, ⇥ for a tab. Something like "
+        "\\xf0 or \\u200d stands for what cannot be seen: a byte that is only a part of a "
+        "character, or an invisible character."
+    )
+    return tag(
+        "div",
+        opening("What does the model read?", ideas, findings(run)),
+        chips(run), signs,
+        tag("h3", "From ids to vectors"), vectors(run),
+        tag("h3", "The whole way to one new token"), way(run),
+    )
+
+
+def chips(run):
+    """The tokens of the text with their ids, as a list."""
+    items = []
     for position, id in enumerate(run.ids + run.new_ids):
         is_new = {"class_": "new"} if position >= len(run.ids) else {}
-        chips.append(tag("li", run.token(id), tag("small", id), **is_new))
-    words = prose(
-        "A token is a run of bytes that was frequent in the training text: a word, a piece of one, "
-        "or a single byte. The model knows it only by its number, its id. First come the tokens "
-        f"of the prompt, {len(run.ids)}, then, in colour, the {len(run.new_ids)} that were added."
+        items.append(tag("li", run.token(id), tag("small", id), **is_new))
+    return tag("ol", *items, class_="tokens")
+
+
+def findings(run):
+    n, n_new = len(run.ids), len(run.new_ids)
+    first = (
+        f"The prompt is {n} tokens long. The model added the {n_new} in colour, one at a time."
+        if run.options["prompt"]
+        else f"An empty prompt stands for the one token {{}}, which ends a text. The model added "
+             f"the {n_new} in colour, one at a time."
     )
-    signs = prose(
-        "In a token · stands for a space, ↵ for the end of a line, ⇥ for a tab, and \\xf0 or the "
-        "like for what cannot be shown: a byte that is only a part of a character, or an invisible "
-        "character."
-    )
-    tokens = tag("ol", *chips, class_="tokens")
-    return pair([words, signs], tokens)
+    found = [sentences(first, *[run.token(id) for id in run.ids if not run.options["prompt"]])]
+    word, parts = split_word(run)
+    if word:
+        slots = listed(["{}"] * len(parts))
+        found.append(sentences(
+            f"“{{}}” is not in the vocabulary: it is made of {slots}.", word,
+            *map(run.token, parts),
+        ))
+    twice = repeated(run)
+    if twice:
+        places = listed([f"number {i + 1}" for i in twice])
+        found.append(sentences(
+            f"{{}} stands here more than once, as {places}. In the table below it has the same "
+            "row of wte each time, but another row of wpe, and so another sum.",
+            run.token(run.ids_read[twice[0]]),
+        ))
+    else:
+        found.append(sentences(
+            "In the table below, the third picture of each row is the sum of the two before it. "
+            "This sum, named `x` in the program, is what the model works on from here."
+        ))
+    return found
+
+
+def split_word(run):
+    """The first word of the prompt that is more than one token, and its ids; else "" and []."""
+    for word in re.findall(r" ?[^\W\d_]+", run.options["prompt"]):
+        parts = run.encoder.encode(word)
+        starts = range(len(run.ids))
+        if len(parts) > 1 and any(run.ids[i : i + len(parts)] == parts for i in starts):
+            return readable(word), parts
+    return "", []
+
+
+def repeated(run):
+    """The first two places of a token that the model read more than once, [] if there is none."""
+    for i, id in enumerate(run.ids_read):
+        if id in run.ids_read[:i]:
+            return [run.ids_read.index(id), i]
+    return []
+
+
+def vectors(run):
+    """A few tokens: their rows of wte and wpe, and the sum."""
+    places = list(dict.fromkeys([*repeated(run), *range(len(run.ids_read))]))
+    shown = sorted(places[:ROWS])
+    wte, wpe = run.params["wte"], run.params["wpe"]
+    limit = full_colour(wte[[run.ids_read[i] for i in shown]] + wpe[shown])
+    rows = []
+    for i in shown:
+        id = run.ids_read[i]
+        pictures = [
+            tag("td", picture(vector, name, limit), data_head=name)
+            for name, vector in (
+                (f"wte[{id}]", wte[id]), (f"wpe[{i}]", wpe[i]), ("sum", wte[id] + wpe[i])
+            )
+        ]
+        rows.append([run.token(id), str(id), str(i), *pictures])
+    head = ["token", "id", "position", "wte[id]", "wpe[position]", "sum"]
+    return table("Two vectors are added for each token", head, rows, "cards vectors")
+
+
+def way(run):
+    """All that happens for one new token, from the text to the text, in this run's numbers."""
+    T, C, L = len(run.ids), run.hparams["n_embd"], run.hparams["n_layer"]
+    ids = ", ".join(map(str, run.ids[:8])) + (", …" if T > 8 else "")
+    vectors = count(T, "vector")
+    steps = [
+        (count(T, "id"), ids, "The text, cut into tokens."),
+        (f"{vectors} of {C} numbers", f"x [1, {T}, {C}]",
+         "For each id, its row of `wte` plus the row of `wpe` for its position. The shape "
+         f"[1, {T}, {C}] says: 1 text, {count(T, 'token')}, {C} numbers for each."),
+        (f"{vectors} of {C} numbers", f"x [1, {T}, {C}]",
+         f"{L} *layers* follow, one after the other. In each, *attention* lets a vector gather "
+         "from the vectors before it, and then the *mlp* works on each vector by itself. What "
+         "they find is added to the vector. (The next two chapters.)"),
+        (f"{run.hparams['n_vocab']:,} numbers", f"logits [1, {run.hparams['n_vocab']}]",
+         "The last vector is compared with the row of `wte` of every token in the vocabulary. "
+         "That gives a number for each token, its *logit*: the higher, the likelier the token is "
+         "to come next."),
+        ("1 id", str(run.new_ids[0]),
+         "One token is drawn, the likelier the higher its logit: {}. It is put at the end of the "
+         "text, and everything begins again. (“Why this word”.)"),
+    ]
+    items = []
+    for what, value, how in steps:
+        slot = [run.token(run.new_ids[0])] if "{}" in how else []
+        items.append(tag("li", tag("span", sentences(how, *slot)), tag("code", value),
+                         tag("small", what)))
+    return tag("ol", *items, class_="way")

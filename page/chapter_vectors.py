@@ -1,52 +1,123 @@
-"""Chapter: how each token's vector grows from layer to layer."""
+"""Chapter: how each token's vector grows from layer to layer into an answer."""
 
 import math
 
 import numpy as np
 
 import gpt2
-from page.markup import joined, pair, percent, prose, short, table, tag
-from page.pictures import as_matrix, full_colour, picture
+from page.markup import fold, joined, opening, percent, prose, sentences, short, table, tag
+from page.pictures import full_colour, picture
+
+MANY = 20  # a number this many times the size of its vector is worth a word
 
 
 def chapter(run):
-    words = (
-        "Each token’s vector goes through all layers, and attention and mlp of each layer add to "
-        f"it. A row is a token, a column one of the {run.hparams['n_embd']} numbers of its "
-        "vector; all pictures of a table share one scale of colour. “Size” is that of the last "
-        "token’s vector, the root of the mean square of its numbers; then come the sizes of what "
-        "attention and mlp added to it.",
-        "What if the model stopped there? On the right the final norm, and the comparison with "
-        "every token’s vector, are applied to x as it is after each layer (the “logit lens”). "
-        "After the last layer this is the model’s own answer. The first row compares wte with "
-        "little but itself: x is there a row of wte with a row of wpe added.",
+    V, C = run.params["wte"].shape
+    L = run.hparams["n_layer"]
+    ideas = [
+        prose(
+            f"A token’s vector goes through all {L} layers, and each layer adds to it twice. First "
+            "comes what attention gathered from other tokens. Then comes what the mlp makes of "
+            f"the vector by itself. (Mlp is short for multi-layer perceptron: {C} numbers are "
+            f"multiplied with a table of weights to give {4 * C}; a curve named gelu brings the "
+            f"negative ones near 0; a second table makes {C} of them again.) Nothing else ever "
+            "changes the vector. So x is a sum that grows from layer to layer; its name is the "
+            "*residual stream*."
+        ),
+        prose(
+            "Attention and mlp do not read x itself but a copy brought to a standard size: its "
+            "mean is made 0 and its variance 1, then each number is multiplied by one weight and "
+            "shifted by another. This is the *norm*, or layer norm. "
+            "Without it, each layer would get larger numbers than the one before."
+        ),
+        prose(
+            "After the last layer comes a last norm, and then the question what comes next. For "
+            f"each of the {V:,} tokens, the last vector and the token’s row of wte are multiplied "
+            "number by number and added up; that is the token’s logit. Softmax turns the logits "
+            "into probabilities, as it turned scores into attention weights."
+        ),
+        prose(
+            "What if the model stopped after fewer layers? The table answers that: norm, logits "
+            "and softmax are applied to x after every layer, and the three likeliest tokens are "
+            "given. (This is known as the logit lens.) Only its last row is what the model says."
+        ),
+    ]
+    reading = prose(
+        f"In the pictures a row is a token, and a column is one of the {C} numbers of its vector. "
+        "All pictures of a table have the same colours. “Size” is the root of the mean square of "
+        "the numbers in the last token’s vector; the columns “attention” and “mlp” give the size "
+        "of what each of them added to this vector."
     )
-    tables = [stream_table(run, step) for step in range(min(2, len(run.new_ids)))]
-    return pair(map(prose, words), *tables)
+    parts = [
+        opening("How do the vectors become an answer?", ideas, findings(run)),
+        tag("h3", f"The first step: {tokens_read(run, 0)}"),
+        reading, stream_table(run, 0),
+    ]
+    if len(run.new_ids) > 1:
+        parts.append(fold(
+            f"The second step: {tokens_read(run, 1)}", stream_table(run, 1), class_="later",
+        ))
+    return joined(parts)
 
 
-def stream_table(run, step):
-    """How the vectors of one step grow, and what the model would say after each layer."""
-    stream = run.stream(step)
-    limit = full_colour(as_matrix(np.concatenate(stream)))
-    drawn = run.new_ids[step]
-    rows = []
-    for i, x in enumerate(stream):
-        name, added = "wte + wpe", ["", ""]
-        if i > 0:
-            name = f"layer {i}"
-            results = [run.result(part, step, i - 1)[0, -1] for part in ("attention", "mlp")]
-            added = [short(size_of(result), 3) for result in results]
-        probs = lens(x[-1], run.params)
-        best = probs.argsort()[::-1][:3]
-        likeliest = [tag("td", run.token(id), tag("small", percent(probs[id]))) for id in best]
-        image = tag("td", picture(x, f"picture of x after {name}", limit))
-        rows.append([name, image, short(size_of(x[-1]), 3), *added, *likeliest,
-                     percent(probs[drawn])])
-    head = ["x after", "", "size", "attention", "mlp", "likeliest", "second", "third",
-            joined([run.token(drawn), " drawn"])]
-    tokens = f"{len(stream[0])} tokens" if len(stream[0]) > 1 else "one token"
-    return table(f"Step {step + 1}: {tokens}", head, rows, "stream")
+def tokens_read(run, step):
+    n = len(run.stream(step)[0])
+    return "one token is read" if n == 1 else f"{n} tokens are read"
+
+
+# ---- What is worth looking at ---------------------------------------------------------------
+
+
+def findings(run):
+    """Sentences about the first step: what x resembles, where the answer turns up, outliers."""
+    stream = run.stream(0)
+    last, drawn = run.token(run.ids[-1]), run.token(run.new_ids[0])
+    probs = [lens(x[-1], run.params) for x in stream]
+    rank = 1 + int((probs[0] > probs[0][run.ids[-1]]).sum())
+    found = [sentences(
+        "The first row is taken before any layer. There x is only a row of wte plus a row of wpe, "
+        "so it is still most like {} itself: this has "
+        f"{'the highest probability' if rank == 1 else f'rank {rank}'}, "
+        f"{percent(probs[0][run.ids[-1]])}.", last,
+    )] if rank <= 3 else []
+    of_drawn = [p[run.new_ids[0]] for p in probs]
+    jump = int(np.diff(of_drawn).argmax())
+    found.append(sentences(
+        f"{{}} is the token that was drawn. It gains most in layer {jump + 1}: there its "
+        f"probability goes from {percent(of_drawn[jump])} to {percent(of_drawn[jump + 1])}. In "
+        f"the end it is {percent(of_drawn[-1])}.", drawn,
+    ))
+    sizes = [size_of(x[-1]) for x in stream]
+    found.append(sentences(
+        f"The size of the last token’s vector goes from {short(sizes[0], 2)} to "
+        f"{short(sizes[-1], 2)}, as each layer adds to it."
+    ))
+    return found + outlier(run)
+
+
+def outlier(run):
+    """A sentence about the number farthest from 0 that a layer added, where it stands out."""
+    added = {
+        (part, layer): run.result(part, 0, layer)[0]
+        for layer in range(run.hparams["n_layer"]) for part in ("attention", "mlp")
+    }
+    part, layer = max(added, key=lambda place: np.abs(added[place]).max())
+    values = added[part, layer]
+    i, j = np.unravel_index(np.abs(values).argmax(), values.shape)
+    times = abs(values[i, j]) / np.median(np.abs(values))
+    if times < MANY:
+        return []
+    middle = short(np.median(np.abs(values)), 2)
+    return [sentences(
+        f"The number farthest from 0 that any layer adds is {short(values[i, j], 3)}. The {part} "
+        f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of what it adds "
+        f"is nearer to 0 than {middle}. Trained models often have such outliers. In the pictures "
+        f"they have the full colour, like all numbers beyond ±{short(stream_limit(run, 0), 2)}.",
+        run.token(run.ids_read[i]),
+    )]
+
+
+# ---- The table ------------------------------------------------------------------------------
 
 
 def size_of(vector):
@@ -58,3 +129,29 @@ def lens(x, params):
     """The probability of each token to come next if x [C] were the last layer's vector: [V]."""
     normed = gpt2.layer_norm(x[None], **params["ln_f"])
     return gpt2.softmax(gpt2.linear(normed, params["wte"].T))[0]
+
+
+def stream_limit(run, step):
+    """The number that has the full colour in the pictures of a step."""
+    return full_colour(np.concatenate(run.stream(step)))
+
+
+def stream_table(run, step):
+    """How the vectors of one step grow, and what the model would say after each layer."""
+    stream, limit, drawn = run.stream(step), stream_limit(run, step), run.new_ids[step]
+    rows = []
+    for i, x in enumerate(stream):
+        name, added = "before layer 1", ["–", "–"]
+        if i > 0:
+            name = f"after layer {i}"
+            results = [run.result(part, step, i - 1)[0, -1] for part in ("attention", "mlp")]
+            added = [short(size_of(result), 3) for result in results]
+        probs = lens(x[-1], run.params)
+        best = probs.argsort()[::-1][:3]
+        likeliest = [joined([run.token(id), tag("small", percent(probs[id]))]) for id in best]
+        image = tag("td", picture(x, "x", limit), class_="wide", data_head="x")
+        rows.append([name, image, short(size_of(x[-1]), 3), *added, *likeliest,
+                     percent(probs[drawn])])
+    head = ["", "x", "size", "attention", "mlp", "likeliest", "second", "third",
+            joined([run.token(drawn), " (drawn)"])]
+    return table(f"Step {step + 1}", head, rows, "cards stream hidden-caption")

@@ -8,7 +8,7 @@ import tokenize
 
 import numpy as np
 
-from page.markup import Markup, joined, prose, tag
+from page.markup import Markup, fold, joined, listed, opening, prose, sentences, tag
 from page.pictures import SHADES, data_uri
 from page.run import layer_of, step_of
 from page.tracer import statements_by_line
@@ -23,18 +23,36 @@ def chapter(run):
     chooser = tag("fieldset", tag("legend", "layer shown"), *buttons)
     second = "second step, from the cache" if run.is_cached else "second step"
     heads = [tag("span", text) for text in ("first step", second)]
-    words = (
-        "This is the program itself. With each line stands what it made: the name, the shape and "
-        "type, the range and mean of the numbers (or all of them, where there are few), and a "
-        "picture. At the head of a function these are its arguments; “return” is what it "
-        "returned. The first step reads the prompt"
-        + (", the second one more token." if run.is_cached else "."),
-        "In a picture, the last axis runs from left to right and the one before it downwards; "
-        "others stand as panels side by side, 16 at most. A single long row is broken into lines. "
-        "Of an array too large to be drawn whole, each cell shows, of a few neighbours, the one "
-        "farthest from 0. The 2 % of cells farthest from 0 have the full colour; of "
-        "probabilities, 1 has.",
-    )
+    ideas = [
+        prose(
+            "This is the whole program, and below (in a wide window: beside) each line stands what "
+            "the line made in this run: the name, the shape and type, the smallest and largest "
+            "number and the mean, and a picture. Small values are given in full. At the head of a "
+            "function stand its arguments; “return” is what it returned. Click on the name of a "
+            "function to unfold it."
+        ),
+        prose(
+            "The first step reads the prompt and makes the first new token. "
+            + ("The second step reads this one token, with the cache of the first. "
+               if run.is_cached else "")
+            + "Later steps go on in the same way and are not shown."
+        ),
+    ]
+    reading = [
+        sentences(
+            "In a picture, the last axis of the array runs from left to right, and the one before "
+            "it downwards. Further axes stand as panels side by side, 16 of them at most. A "
+            "single long row is broken into lines."
+        ),
+        sentences(
+            "“Full colour from ±0.5” means that all numbers beyond 0.5 look alike; these are the "
+            "outermost 2%. For probabilities, only 1 has the full colour."
+        ),
+        sentences(
+            "Of an array that is too large, each cell shows one number for several neighbours: the "
+            "one farthest from 0."
+        ),
+    ]
     ramp = tag("img", src=data_uri(np.linspace(-1, 1, 2 * SHADES + 1)[None], 1), width=196,
                height=14, alt="blue, clear, orange")
     hidden, free = (
@@ -43,9 +61,15 @@ def chapter(run):
     )
     legend = tag("p", "below 0 ", ramp, " above 0 ", hidden, " -inf ", free,
                  " free: memory that nothing was written to yet", class_="scale")
-    columns = tag("div", *map(prose, words), class_="columns")
-    heading = tag("div", chooser, *heads, class_="heading")
-    return joined([columns, legend, heading, Listing(run).html()])
+    unfold = tag("button", "Unfold all functions", type="button", id="unfold", hidden="hidden")
+    heading = tag("div", tag("div", chooser, unfold), *heads, class_="heading")
+    return joined([
+        opening("Which line of the program does what?", ideas, reading, "How to read the pictures"),
+        legend, heading, Listing(run).html(),
+    ])
+
+
+UNFOLDED = {"attention"}  # the functions that are open at first
 
 
 class Listing:
@@ -60,10 +84,11 @@ class Listing:
         self.functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
         self.marked = list(highlighted(source, self.functions))
         self.owner = statements_by_line(tree)
+        self.start = tree.body[0].end_lineno + 1  # the first line after the docstring
 
     def html(self):
         """The whole file: what stands between functions, and each function in its own fold."""
-        parts, line = [], 1
+        parts, line = [*self.rows(1, self.start, class_="row verbatim")], self.start
         for name, node in self.functions.items():
             parts += [*self.between(line, node.lineno), self.fold(name, node)]
             line = node.end_lineno + 1
@@ -79,7 +104,7 @@ class Listing:
                 first = line + 1
         yield from self.rows(first, end)
 
-    def rows(self, first, end, values=()):
+    def rows(self, first, end, values=(), class_="row"):
         """Lines of the program, with values beside them: one row, none if all lines are blank."""
         if not any(line.strip("# ") for line in self.lines[first - 1 : end - 1]):
             return
@@ -87,7 +112,7 @@ class Listing:
             tag("span", self.marked[i - 1], "\n", data_n=i, id=f"L{i}") for i in range(first, end)
         )
         columns = [self.column(values, step) for step in (0, 1)] if values else []
-        yield tag("div", tag("pre", tag("code", *numbered)), *columns, class_="row")
+        yield tag("div", tag("pre", tag("code", *numbered)), *columns, class_=class_)
 
     def column(self, values, step):
         """What lines made in one step, layer by layer."""
@@ -119,8 +144,8 @@ class Listing:
             rows += [*self.rows(line, start), *self.rows(start, end, values[start])]
             line = end
         rows += self.rows(line, node.end_lineno + 1)
-        summary = tag("summary", tag("h4", name), tag("span", *self.counted(name)))
-        return tag("details", summary, *rows, id=name, open="open", class_="function")
+        title = joined([tag("h4", name), tag("span", *self.counted(name))])
+        return fold(title, *rows, is_open=name in UNFOLDED, id=name, class_="function")
 
     def collect(self, name, values):
         """Put what the calls of a function made into values[line][step, layer]: list of HTML.
@@ -152,17 +177,20 @@ class Listing:
         calls = [call for call in self.run.calls if call.function == name]
         if not calls:
             return ["not called in this run"]
-        steps = collections.Counter(step_of(call) for call in calls)
-        if None in steps:
+        if step_of(calls[0]) is None:
             return ["called once" if len(calls) == 1 else f"called {len(calls)} times"]
-        if set(steps.values()) == {1}:
-            return ["called once in each step"]
-        link = tag("a", f"line {calls[0].line}", href=f"#L{calls[0].line}")
-        each = " in each layer" if layer_of(calls[0]) is not None else ""
-        return [
-            f"called {steps[0]} times in the first step, {steps[1]} times in the second; ",
-            f"shown is the first call{each}, from ", link,
-        ]
+        first = [call for call in calls if step_of(call) == 0]
+        callers = collections.Counter(call.caller.function for call in first)
+        if len(first) == 1:
+            return [f"called once in each step, by {first[0].caller.function}"]
+        words = f"by {first[0].caller.function}"
+        if len(callers) > 1:
+            words = listed([f"{n} times by {caller}" for caller, n in callers.items()])
+        which = "the first call in each layer" if layer_of(first[0]) is not None else "the first"
+        link = tag("a", f"line {first[0].line}", href=f"#L{first[0].line}")
+        return [f"called {len(first)} times in the first step, {words}; shown is {which}, from ",
+                link]
+
 
 
 def highlighted(source, functions):

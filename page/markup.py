@@ -1,6 +1,7 @@
-"""Small helpers that build HTML: tags, tables, paragraphs, and numbers as text."""
+"""Small helpers that build HTML: tags, paragraphs, tables, and numbers as text."""
 
 import html
+import re
 
 
 class Markup(str):
@@ -25,26 +26,67 @@ def joined(children):
     ))
 
 
+def sentences(text, *insertions):
+    """The HTML of a text in which *word* is a term that is explained here, and `word` is code.
+
+    Each {} in the text is replaced by the next of the insertions.
+    """
+    rest, parts = iter(insertions), []
+    for part in re.split(r"(\*[^*]+\*|`[^`]+`|\{\})", text):
+        if part == "{}":
+            parts.append(next(rest))
+        elif part[:1] == "*":
+            parts.append(tag("dfn", part[1:-1]))
+        elif part[:1] == "`":
+            parts.append(tag("code", part[1:-1]))
+        else:
+            parts.append(part)
+    return joined(parts)
+
+
+def prose(text, *insertions):
+    """A paragraph; see `sentences`."""
+    return tag("p", sentences(text, *insertions), class_="prose")
+
+
+def opening(question, ideas, findings, heading="Look at this run"):
+    """How a chapter begins: its question, the ideas that answer it, and what to look at.
+
+    ideas: paragraphs. findings: sentences about this run, each of them HTML.
+    """
+    items = [tag("li", finding) for finding in findings]
+    look = [tag("div", tag("h3", heading), tag("ul", *items), class_="look")] if items else []
+    return joined([
+        tag("p", question, class_="question"),
+        tag("div", tag("div", *ideas), *look, class_="pair"),
+    ])
+
+
 def table(caption, head, rows, class_=""):
-    """A table that scrolls by itself where it is too wide. The first cell of a row names it."""
+    """A table whose rows each begin with the cell that names the row.
+
+    A cell that begins with <td is taken as it is. Where a window is narrow, the style sheet turns
+    the rows of some classes into cards, in which each cell stands beside the head of its column.
+    """
     columns = tag("tr", *(tag("th", cell, scope="col") for cell in head))
+    names = [re.sub("<.*?>", "", html.unescape(str(cell))) for cell in head]
     lines = []
     for first, *cells in rows:
-        cells = [cell if cell.startswith("<td") else tag("td", cell) for cell in cells]
+        cells = [
+            cell if cell.startswith("<td") else tag("td", cell, data_head=name)
+            for name, cell in zip(names[1:], cells)
+        ]
         lines.append(tag("tr", tag("th", first, scope="row"), *cells))
     made = tag("table", tag("caption", caption), tag("thead", columns), tag("tbody", *lines))
-    return tag("div", made, class_="scroll " + class_, tabindex=0, role="group",
+    return tag("div", made, class_=f"scroll {class_}".strip(), tabindex=0, role="group",
                aria_label=caption)
 
 
-def pair(words, *figures):
-    """Words, and beside them what they are about."""
-    return tag("div", tag("div", *words), tag("div", *figures), class_="pair")
-
-
-def prose(*parts):
-    return tag("p", *parts, class_="prose")
-
+def fold(title, *parts, is_open=False, **attributes):
+    """Parts of the page that are hidden until their title is clicked."""
+    if is_open:
+        attributes["open"] = "open"
+    return tag("details", tag("summary", title), *parts, **attributes)
 
 
 def label(token):
@@ -60,4 +102,16 @@ def short(value, digits=4):
 
 
 def percent(share):
+    """A probability or weight as text: 12.3%."""
     return f"{100 * share:.1f}%"
+
+
+def count(n, noun):
+    """How many there are: 1 token, 2 tokens."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def listed(words):
+    """Words as a list in a sentence: a, b and c."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last

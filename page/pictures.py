@@ -1,7 +1,8 @@
 """An array as a picture: blue cells for numbers below 0, orange cells for numbers above 0."""
 
 import base64
-import math
+import itertools
+import re
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from page.markup import tag
 SHADES = 24  # shades on each side of 0
 HIDDEN, FREE = 2 * SHADES + 1, 2 * SHADES + 2  # the shades of -inf and of memory not yet used
 COLOURS = {"less": (52, 120, 196), "more": (217, 95, 38), "grey": (128, 128, 128)}
-WIDTH, HEIGHT = 128, 64  # a picture's most columns and rows
+WIDTH = 128  # a picture's most columns
+CELLS = 2048  # a picture's most cells; an array with more of them is drawn with half as many
 
 
 def palette():
@@ -21,7 +23,6 @@ def palette():
         colour = COLOURS["less" if level < 0 else "more"]
         shades.append((*colour, round(255 * abs(level) / SHADES)))
     return shades + [(*COLOURS["grey"], 80), (*COLOURS["grey"], 30)]
-
 
 
 def data_uri(matrix, limit):
@@ -36,8 +37,9 @@ def data_uri(matrix, limit):
 def thinned(matrix, rows, columns):
     """A matrix of at most that many rows and columns: of a group of cells the farthest from 0."""
     for axis, most in enumerate((rows, columns)):
-        if matrix.shape[axis] > most:
-            starts = np.linspace(0, matrix.shape[axis], most, endpoint=False).astype(int)
+        size = matrix.shape[axis]
+        if size > most:
+            starts = [i * size // most for i in range(most)]
             finite = np.where(np.isneginf(matrix), np.nan, matrix)
             low = np.fmin.reduceat(finite, starts, axis=axis)
             high = np.fmax.reduceat(finite, starts, axis=axis)
@@ -48,34 +50,56 @@ def thinned(matrix, rows, columns):
 
 
 def as_matrix(array):
-    """The cells of a picture: the last two axes, with panels side by side for the others."""
+    """The cells of a picture: the last two axes, with panels side by side for the other axes.
+
+    Returns (matrix, (rows, columns, panels in a line)); the rows and columns are those of a panel.
+    One long row is a single panel that is broken into lines, as a text is.
+    """
     array = array if array.dtype.kind == "f" else array.astype(np.float32)
     panels = array.reshape(-1, *(1, 1, *array.shape)[-2:])[:16]
     n, rows, columns = panels.shape
-    if n == 1 and rows == 1 and columns > WIDTH:  # one long row: in lines, as a text is
-        row = thinned(panels[0], 1, WIDTH * HEIGHT // 2)[0]
-        return np.pad(row, (0, -row.size % WIDTH)).reshape(-1, WIDTH)
+    if n == rows == 1 and columns > WIDTH:
+        row = thinned(panels[0], 1, CELLS)[0]
+        return np.pad(row, (0, -row.size % WIDTH)).reshape(-1, WIDTH), (1, row.size, 1)
     per_line = min(n, 4)
-    lines = math.ceil(n / per_line)
-    panels = [thinned(panel, max(HEIGHT // lines, 8), WIDTH // per_line) for panel in panels]
-    panels = [np.pad(panel, ((0, 1), (0, 1))) for panel in panels]  # a gap of one cell
-    panels += [np.zeros_like(panels[0])] * (per_line * lines - n)
+    most = WIDTH // per_line
+    if columns > most or n * rows * columns > CELLS:
+        columns = min(columns, most if rows <= 8 else most // 2)
+        rows = min(rows, max(CELLS // 2 // (n * columns), 4))
+    panels = [np.pad(thinned(panel, rows, columns), ((0, 1), (0, 1))) for panel in panels]
+    panels += [np.zeros_like(panels[0])] * (-n % per_line)  # a gap of one cell after each
     grid = [np.hstack(panels[i : i + per_line]) for i in range(0, len(panels), per_line)]
-    return np.vstack(grid)[:-1, :-1]
+    return np.vstack(grid)[:-1, :-1], (rows, columns, per_line)
 
 
-def picture(array, alt, limit=None):
-    """A small image of an array. limit: the number that gets the full colour."""
-    matrix = as_matrix(array)
+def picture(array, name, limit):
+    """A small image of an array. limit: the number from which on cells have the full colour."""
+    matrix, panel = as_matrix(array)
     rows, columns = matrix.shape
     width = columns * min(max(262 // columns, 1), 12)
     height = rows * min(max(72 // rows, 2), 10)
-    source = data_uri(matrix, limit or (1 if adds_up(array) else full_colour(matrix)))
-    return tag("img", src=source, alt=alt, width=width, height=height)
+    source = data_uri(matrix, limit)
+    return tag("img", src=source, alt=f"picture of {name}", width=width, height=height,
+               **readable_cells(matrix, name, array.shape, panel))
 
 
-def full_colour(matrix):
-    """The number that gets the full colour: 2 % of the cells are farther from 0."""
+def readable_cells(matrix, name, shape, panel):
+    """Attributes from which the page's script reads the number in a cell of a picture."""
+    if np.abs(matrix[np.isfinite(matrix)]).max(initial=0) > np.finfo(np.float16).max:
+        return {}
+    cells = base64.b64encode(matrix.astype("<f2").tobytes()).decode()
+    return {"data_name": name, "data_shape": " ".join(map(str, shape)),
+            "data_panel": " ".join(map(str, (*panel, matrix.shape[1]))), "data_cells": cells}
+
+
+def full_colour(array):
+    """The number from which on cells have the full colour: 2 % of them are as far from 0.
+
+    For probabilities it is 1.
+    """
+    if adds_up(array):
+        return 1.0
+    matrix, _ = as_matrix(array)
     finite = np.abs(matrix[np.isfinite(matrix)])
     return float(np.quantile(finite, 0.98) or finite.max()) if finite.size else 1.0
 
@@ -84,3 +108,17 @@ def adds_up(array):
     """Whether an array holds probabilities: numbers from 0 that add up to 1 along each row."""
     return array.min() >= 0 and np.allclose(array.sum(axis=-1), 1, atol=1e-3)
 
+
+def shared(source):
+    """A page in which cells that are there already are replaced by the place of the first ones.
+
+    data-cells="#7" stands for what the data-cells of the seventh such element say.
+    """
+    places, first_place = itertools.count(1), {}
+
+    def once(found):
+        place = next(places)
+        first = first_place.setdefault(found[1], place)
+        return found[0] if first == place else f'data-cells="#{first}"'
+
+    return re.sub('data-cells="([^"]*)"', once, source)

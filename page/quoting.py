@@ -26,6 +26,7 @@ def command(options):
     """The command line that makes gpt2.py print the same text again.
 
     options: the arguments of gpt2.main, a dict.
+    Returns a list of its parts: what comes up to the prompt, and each flag with its value.
     """
     prompt = options["prompt"]
     if "\0" in prompt:  # no word of a command can hold this byte, but a pipe can
@@ -35,11 +36,11 @@ def command(options):
     else:
         start = f"python gpt2.py {quoted(prompt)}"
     flags = [
-        f" --{name} {quoted(str(value))}"
+        f"--{name} {quoted(str(value))}"
         for name, value in options.items()
         if name != "prompt" and value is not None
     ]
-    return start + "".join(flags)
+    return [start, *flags]
 
 
 def quoted(text):

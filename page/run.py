@@ -46,7 +46,7 @@ class Run:
     def __init__(self, options, encoder, hparams, params, layers):
         """options: for gpt2.main. layers: which to show in full, a list of int from 0."""
         self.options, self.encoder, self.hparams, self.params = options, encoder, hparams, params
-        self.layers = layers
+        self.layers, self.first = layers, {}
         self.path = gpt2.main.__code__.co_filename
         with marked_memory(), contextlib.redirect_stdout(io.StringIO()) as printed:
             self.calls = trace(lambda: gpt2.main(**options), self.path, self.summarize)
@@ -56,12 +56,15 @@ class Run:
         self.ids = generate.first_argument.value  # the prompt
         self.new_ids = [int(seen.value[0]) for seen in generate.summaries("yield")]
         n_far = len(self.ids) + 1
+        # The last token was never put in; and of a long text, these fit into one window.
+        self.ids_read = (self.ids + self.new_ids)[:-1][: hparams["n_ctx"]]
         self.is_cached = len(self.new_ids) > 1 and self.attention(1, 0).shape[-1] == n_far
 
     def summarize(self, call, name, value):
         """What to keep of a value: the HTML only where the page shows it."""
         step, layer = step_of(call), layer_of(call)
-        is_shown = (step or 0) < 2 and (layer is None or layer in self.layers)
+        first = self.first.setdefault((call.function, step, layer), call)  # the listing's choice
+        is_shown = first is call and (step or 0) < 2 and (layer is None or layer in self.layers)
         shown = describe(name, value) if is_shown else Markup()
         is_kept = call.function in KEPT and isinstance(value, (np.ndarray, list))
         shape = value.shape if isinstance(value, np.ndarray) else None

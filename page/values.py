@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 
-import cli
+import checks
 from page.markup import Markup, joined, short, tag
-from page.pictures import picture
+from page.pictures import full_colour, picture
 
 
 def describe(name, value):
@@ -22,33 +22,40 @@ def describe(name, value):
         value = value.item()
     if isinstance(value, dict):
         words = f"dict: {', '.join(map(str, value))}"
-    elif isinstance(value, list) and not all(isinstance(item, int) for item in value):
+    elif isinstance(value, list) and not all(isinstance(item, (int, np.integer)) for item in value):
         words = f"list of {len(value)} {type(value[0]).__name__}"
     elif name == "models_dir" and value:  # not what the folders of this computer are called
         words = f"= …/{os.path.basename(value)}"
-    elif value is None or isinstance(value, (int, float, str, list, tuple, range)):
-        words = f"= {cli.shown(value)}"
+    elif isinstance(value, list):
+        words = f"= {checks.shown([int(item) for item in value])}"
+    elif value is None or isinstance(value, (int, float, str, tuple, range)):
+        words = f"= {checks.shown(value)}"
     else:
         words = type(value).__name__
     return tag("div", tag("b", name), f" {words}", class_="value short")
 
 
 def contents(name, array):
-    """What is in an array: all of it if it is small, else its range, mean and picture."""
+    """What is in an array: all of it if it is small, else its range and a picture."""
     if array.size == 0:
         return ["nothing yet"]
-    if array.size <= 6 or array.dtype.kind == "i":
-        numbers = [short(n) if array.dtype.kind == "f" else str(n) for n in array.ravel()[:12]]
-        return [", ".join(numbers) + (", ..." if array.size > 12 else "")]
+    is_whole = array.dtype.kind == "i"
+    if array.dtype == bool and array.size <= 6:
+        return [f"{array.sum()} of {array.size} True"]
+    if array.size <= (12 if is_whole else 6):
+        return [", ".join(str(n) if is_whole else short(n) for n in array.ravel())]
+    limit = full_colour(array)
     if array.dtype == bool:
         words = f"{array.sum():,} of {array.size:,} True"
+    elif is_whole:
+        words = f"{array.min()} to {array.max()}"
     else:
-        words = spread(array)
-    return [tag("span", words), picture(array, f"picture of {name}")]
+        words = spread(array, limit)
+    return [tag("span", words), picture(array, name, limit)]
 
 
-def spread(array):
-    """The range and mean of the numbers of an array, and how many are -inf or not yet written."""
+def spread(array, limit):
+    """The range and mean of the numbers in an array, and how many are -inf or not yet written."""
     n_hidden, n_free = int(np.isneginf(array).sum()), int(np.isnan(array).sum())
     numbers = array if n_hidden + n_free == 0 else array[np.isfinite(array)]
     words = []
@@ -56,6 +63,7 @@ def spread(array):
         with np.errstate(over="ignore"):  # at a temperature near 0, numbers are near 1e308
             mean = numbers.mean()
         words.append(f"{short(numbers.min())} to {short(numbers.max())}, mean {short(mean)}")
+        words.append(f"full colour from ±{short(limit, 2)}")
     if n_hidden:
         words.append(f"{n_hidden:,} of {array.size:,} are -inf")
     if n_free:

@@ -35,7 +35,11 @@ class Page:
         """The cells of the table with this caption, each row a list of text."""
         for table in self.root.iter("table"):
             if text_of(table.find("caption")) == caption:
-                return [[text_of(cell) for cell in row] for row in table.find("tbody")]
+                return [
+                    [text_of(cell) for cell in row]
+                    for row in table.find("tbody")
+                    if text_of(row[0]) != "⋮"  # which stands for rows that are left out
+                ]
 
 
 def write(folder, prompt, **options):

@@ -3,6 +3,7 @@
 Needs the package playwright and a Chromium of the system; skipped with the reason without them.
 """
 
+import collections
 import re
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import gpt2
 import utils
 import walkthrough
+from page.tracer import trace
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -29,7 +31,7 @@ SWITCHES = [
     "--no-first-run",
 ]
 PROMPT = "The king said"
-PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
+DESK = {"width": 1440, "height": 900}
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +54,8 @@ def visit(browser, address):
     """Opens the page in a window of a given size and scheme; fails on any complaint of it."""
     pages, complaints, requests = [], [], []
 
-    def open_page(viewport=DESK, color_scheme="light"):
-        page = browser.new_page(viewport=viewport, color_scheme=color_scheme)
+    def open_page(viewport=DESK, **options):
+        page = browser.new_page(viewport=viewport, **options)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
@@ -87,12 +89,25 @@ def test_all_parts_are_there(visit):
     assert page.evaluate(broken) == 0
 
 
-@pytest.mark.parametrize("viewport", [PHONE, {"width": 900, "height": 900}, DESK], ids=str)
-def test_nothing_is_wider_than_the_window(visit, viewport):
-    page = visit(viewport)
-    assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+@pytest.mark.parametrize("width", [375, 420, 900, 1024, 1300, 1366, 1400, 1440])
+def test_nothing_is_wider_than_the_window(visit, width):
+    """No part sticks out, folded or unfolded, and no table of the chapters is cut off."""
+    page = visit({"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
     page.locator("details").evaluate_all("all => all.forEach(d => d.open = true)")
-    assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    tables = page.locator(".choice, .stream, .vectors, .work")
+    assert tables.count() == 4 + 2 + 1 + 2
+    cut = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
+    assert tables.evaluate_all(cut) == []
+
+
+@pytest.mark.parametrize("width", [420, 1300, 1440, 1536])
+def test_no_head_stands_in_a_row_alone(visit, width):
+    page = visit({"width": width, "height": 900})
+    tops = "all => all.map(e => Math.round(e.getBoundingClientRect().top))"
+    rows = collections.Counter(page.locator("#heads figure").evaluate_all(tops))
+    assert set(rows.values()) <= {2, 4}
 
 
 def test_numbers_seen_are_those_of_the_run(visit):
@@ -102,7 +117,7 @@ def test_numbers_seen_are_those_of_the_run(visit):
     logits, _ = gpt2.gpt2(ids, **params, n_head=hparams["n_head"])
     page = visit()
     seen = page.locator("#gpt2 .seen").get_by_text(f"[1, {hparams['n_vocab']}] float32").first
-    value = seen.locator("..").inner_text()
+    value = seen.locator("..").text_content()
     assert f"{logits.min():.4g} to {logits.max():.4g}, mean {logits.mean():.4g}" in value
     cells = page.locator("#words table").first.locator("tbody tr td:nth-child(3)")
     shown = [float(text) for text in cells.all_inner_texts()[:10]]
@@ -113,7 +128,7 @@ def test_the_chosen_layer_is_shown_by_mouse_and_by_key(visit):
     page = visit()
 
     def layers_shown():
-        shown = page.locator("#block .layer:visible")
+        shown = page.locator("#attention .layer:visible")
         return set(shown.evaluate_all("all => all.map(element => element.classList[1])"))
 
     assert layers_shown() == {"layer-1"}
@@ -123,11 +138,68 @@ def test_the_chosen_layer_is_shown_by_mouse_and_by_key(visit):
     assert layers_shown() == {"layer-4"}
 
 
-def test_a_function_folds_by_key(visit):
+def test_a_function_unfolds_by_key_button_and_link(visit):
     page = visit()
+    assert page.locator("#gelu pre:visible").count() == 0
     page.locator("#gelu > summary").focus()
     page.keyboard.press("Enter")
-    assert page.locator("#gelu pre:visible").count() == 0
+    assert page.locator("#gelu pre:visible").count() > 0
+    line = page.locator("#softmax pre span[id]").nth(1)
+    page.evaluate("id => location.hash = id", line.get_attribute("id"))
+    line.wait_for(state="visible")
+    page.get_by_role("button", name="Unfold all functions").click()
+    assert page.locator("details.function:not([open])").count() == 0
+
+
+def weights_of(layer, head):
+    """The attention weights of the prompt in the first step: [T, T]."""
+    encoder, hparams, params = utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+    found = []
+
+    def keep(call, name, value):
+        if (call.function, name) == ("attention", "weights"):
+            found.append(value[0].copy())
+
+    ids = np.array([encoder.encode(PROMPT)])
+    trace(lambda: gpt2.gpt2(ids, **params, n_head=hparams["n_head"]), gpt2.__file__, keep)
+    return found[layer][head]
+
+
+def test_a_number_is_read_by_mouse_finger_and_key(visit):
+    """In a picture of a head, row 3 and column 1: the weight that the program computed."""
+    weight = f"{weights_of(2, 0)[3, 1]:.2g}"
+    for is_touch in (False, True):
+        page = visit(has_touch=is_touch)
+        image = page.locator("#heads svg image").nth(2 * 4)
+        image.scroll_into_view_if_needed()
+        area, cells = image.bounding_box(), len(image.get_attribute("data-labels").split())
+        x = area["x"] + area["width"] * 1.5 / cells
+        y = area["y"] + area["height"] * 3.5 / cells
+        page.touchscreen.tap(x, y) if is_touch else page.mouse.move(x, y)
+        number = page.locator("#number:visible")
+        assert re.fullmatch("“id” looks at “·king”: .*", number.inner_text())
+        assert f"{float(number.inner_text().split()[-1]):.2g}" == weight
+    page.keyboard.press("Escape")
+    assert number.count() == 0
+    page = visit()
+    page.locator("#heads svg image").nth(2 * 4).focus()
+    number = page.locator("#number:visible")
+    for key in ["ArrowDown"] * 3 + ["ArrowRight"]:
+        page.keyboard.press(key)
+    assert f"{float(number.inner_text().split()[-1]):.2g}" == weight
+
+
+def test_a_number_is_read_from_a_picture_in_panels(visit):
+    """The place is given as NumPy would index it, and keys pass over the gap between panels."""
+    page = visit()
+    picture = page.locator("#attention .layer-1 img[data-name=q]").first
+    picture.focus()
+    page.keyboard.press("ArrowDown")
+    number = page.locator("#number:visible")
+    assert number.inner_text().startswith("q[0, 0, 1, 0] = ")
+    for _ in range(32):
+        page.keyboard.press("ArrowRight")
+    assert number.inner_text().startswith("q[0, 1, 1, 0] = ")
 
 
 def test_light_dark_and_paper(visit):

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
+import checkpoint
+import openai_files
 import utils
+import weights
 from tools.write_checkpoint import write_checkpoint
 from tools.write_test_checkpoint import HPARAMS, random_tensors, save_with_tensorflow
 
@@ -21,13 +24,13 @@ def test_reads_what_tensorflow_writes_today(seed, tmp_path):
     for array in tensors.values():
         array[...] = rng.integers(0, 2**32, array.shape, dtype=np.uint32).view(np.float32)
     save_with_tensorflow(str(tmp_path), tensors)
-    index = utils.read_index(tmp_path / "model.ckpt.index")
-    utils.check_tensors("index", index, HPARAMS)
-    data = utils.map_data(tmp_path / f"model.ckpt{utils.DATA}", index)
+    index = checkpoint.read_index(tmp_path / "model.ckpt.index")
+    checkpoint.check_tensors("index", index, HPARAMS)
+    data = checkpoint.map_data(tmp_path / f"model.ckpt{checkpoint.DATA}", index)
     assert index.keys() == tensors.keys()
     for name, tensor in index.items():
-        assert utils.bytes_of(tensor, data).tobytes() == tensors[name].tobytes()
-        assert utils.masked_crc32c(utils.bytes_of(tensor, data)) == tensor["crc32c"]
+        assert checkpoint.bytes_of(tensor, data).tobytes() == tensors[name].tobytes()
+        assert checkpoint.masked_crc32c(checkpoint.bytes_of(tensor, data)) == tensor["crc32c"]
 
 
 def test_passes_over_variables_of_other_types(tmp_path):
@@ -46,18 +49,35 @@ def test_passes_over_variables_of_other_types(tmp_path):
     (tmp_path / "hparams.json").write_text(str(HPARAMS).replace("'", '"'))
     params = utils.load_params(tmp_path.name, tmp_path.parent, HPARAMS)
     assert params["wte"].tobytes() == tensors["model/wte"].tobytes()
-    data_file = f"model.ckpt{utils.DATA}"
-    assert utils.check_content(tmp_path, data_file, tmp_path / data_file)
+    data_file = f"model.ckpt{checkpoint.DATA}"
+    assert openai_files.check_content(tmp_path, data_file, tmp_path / data_file)
 
 
-@pytest.mark.parametrize("folder", ["models/tiny", "tests/checkpoints/small"])
+needs_124M = pytest.mark.skipif(
+    not (ROOT / "models/124M/model.ckpt.index").exists(),
+    reason="models/124M is not there: python utils.py download 124M",
+)
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "models/tiny",
+        "tests/checkpoints/small",
+        pytest.param("models/124M", marks=needs_124M),
+    ],
+)
 def test_tensorflow_finds_the_same_arrays(folder):
-    """In the committed checkpoints: every weight of the tree, bit for bit."""
+    """TensorFlow's own reader finds the same tensors, and every weight is the same, bit for bit."""
     import tensorflow as tf
 
     folder = ROOT / folder
     _, hparams, params = utils.load_encoder_hparams_and_params(folder.name, folder.parent)
     reader = tf.train.load_checkpoint(str(folder / "model.ckpt"))
+    index = checkpoint.read_index(folder / "model.ckpt.index")
+    assert reader.get_variable_to_shape_map() == {
+        name: list(tensor["shape"]) for name, tensor in index.items()
+    }
     checked = []
 
     def check(name, shape):
@@ -68,7 +88,7 @@ def test_tensorflow_finds_the_same_arrays(folder):
             array = array[int(key)] if isinstance(array, list) else array[key]
         assert reader.get_tensor(name).reshape(array.shape).tobytes() == array.tobytes()
 
-    utils.map_tree(check, utils.shapes_of(hparams))
+    weights.map_tree(check, weights.shapes_of(hparams))
     assert len(checked) == 4 + 12 * hparams["n_layer"]
 
 
@@ -85,6 +105,43 @@ def test_tensorflow_reads_what_our_writer_writes(tmp_path):
             assert np.array_equal(reader.get_tensor(name), array)
 
 
+@pytest.mark.parametrize("size, n_embd, n_layer", [("124M", 768, 12), ("355M", 1024, 24)])
+def test_tensorflow_writes_files_of_the_published_sizes(size, n_embd, n_layer, tmp_path):
+    """Given tensors of OpenAI's names and shapes, it writes an index and data of OpenAI's sizes.
+
+    So the names and shapes that this project expects are OpenAI's, as far as sizes can show that.
+    The numbers here are all 0. Their checksums differ from OpenAI's, but take as many bytes.
+    """
+    import tensorflow as tf
+
+    hparams = {"n_vocab": 50257, "n_ctx": 1024, "n_embd": n_embd, "n_layer": n_layer}
+    shapes = {}
+
+    def note(name, shape):
+        shapes[name] = checkpoint.stored_shape(name, shape)
+
+    weights.map_tree(note, weights.shapes_of(hparams))
+    names = sorted(shapes)  # TensorFlow's Saver, which OpenAI used, sorts them too
+    zeros = {shape: tf.zeros(shape) for shape in shapes.values()}  # only one of each shape
+    tf.raw_ops.SaveV2(
+        prefix=str(tmp_path / "model.ckpt"),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[zeros[shapes[name]] for name in names],
+    )
+    n_bytes = {}
+    for path in sorted(tmp_path.iterdir()):
+        n_bytes[path.name] = path.stat().st_size
+        if path.suffix != ".index":
+            path.unlink()  # up to 1.4 GB, no longer needed
+    published = openai_files.PUBLISHED_SIZES[size]
+    assert n_bytes == {name: published[name] for name in published if name.startswith("model.")}
+
+    index = checkpoint.read_index(tmp_path / "model.ckpt.index")
+    assert {name: tensor["shape"] for name, tensor in index.items()} == shapes
+    assert checkpoint.data_size(index) == published[f"model.ckpt{checkpoint.DATA}"]
+
+
 def test_reads_an_index_of_tensorflow_that_has_many_blocks(tmp_path):
     """TensorFlow begins a new block after 256 KiB of entries, some 5,000 variables."""
     import tensorflow as tf
@@ -97,7 +154,7 @@ def test_reads_an_index_of_tensorflow_that_has_many_blocks(tmp_path):
         shape_and_slices=[""] * len(tensors),
         tensors=list(tensors.values()),
     )
-    index = utils.read_index(tmp_path / "model.ckpt.index")
-    assert utils.size_of(tmp_path / "model.ckpt.index") > 2**18
+    index = checkpoint.read_index(tmp_path / "model.ckpt.index")
+    assert (tmp_path / "model.ckpt.index").stat().st_size > 2**18
     assert index.keys() == tensors.keys()
-    utils.check_tensors("index", index, HPARAMS)
+    checkpoint.check_tensors("index", index, HPARAMS)

@@ -1,0 +1,350 @@
+"""Downloads files: from a URL to a complete and checked file on the disk.
+
+To use a mirror, set GPT2_BASE_URL in the environment, or change BASE_URL below.
+
+A file grows under the name NAME.part. It is renamed to NAME when it is complete and the caller's
+check has accepted it, so there is never half a file under the real name. When a download breaks
+off, these are the rules:
+
+- A part only grows. A part of 1,000 bytes is continued with a request for "bytes=1000-". If the
+  server can only send the whole file, its first 1,000 bytes are skipped.
+- There are up to four more tries, after pauses of 1, 2, 4 and 8 seconds. Whenever new bytes have
+  come, all four are available again. A busy server (429 or 503) may ask for longer pauses.
+- A server that cannot be reached is given up after 10 seconds, a silent one after about 20.
+- The next run continues the part, too. If the check then refuses the complete file, the old bytes
+  may be the wrong ones: the part is deleted, and the file is downloaded once more.
+- Where another try cannot help, the download ends at once: with other refusals such as 404, with
+  a file of the wrong size or content, with a full disk.
+"""
+
+import contextlib
+import errno
+import http.client
+import os
+import re
+import shutil
+import sys
+import time
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import requests
+from tqdm import tqdm
+from urllib3.exceptions import HTTPError, InvalidHeader
+from urllib3.util import Retry
+
+import console
+import folder_lock
+
+BASE_URL = "https://openaipublic.blob.core.windows.net/gpt-2/models"
+
+# Times are in seconds.
+CONNECT_TIMEOUT = 3
+READ_TIMEOUT = 10  # without a byte
+PAUSES = (1, 2, 4, 8)  # before each new try
+LONGEST_PAUSE = 60  # that a busy server can ask for
+UNREACHABLE = 10  # for all tries together, while there is no connection
+SILENT = 25  # for all tries together, while no byte comes
+
+BUSY = (408, 429)  # a server that answers with this status, or with 5xx, may do better next time
+NO_RANGE = (206, 416)  # one that answers with this status has other bytes than those asked for
+
+
+# ---- Where the files are -------------------------------------------------------------------
+
+
+def base_url():
+    """The address of all files, and its login: (user, password), or None if it has none.
+
+    It is GPT2_BASE_URL, such as https://user:password@example.org/models, or BASE_URL. Raises
+    ValueError if GPT2_BASE_URL cannot be an address.
+    """
+    url = os.environ.get("GPT2_BASE_URL", "").strip() or BASE_URL
+    try:
+        parts = urlsplit(url)
+        labels = (parts.hostname or "").removesuffix(".").split(".")
+        is_host = parts.port != 0 and all(0 < len(label) < 64 for label in labels)
+    except ValueError:  # the port is not a number, or a bracket is missing
+        is_host = False
+    if not is_host or parts.scheme not in ("http", "https") or re.search(r"[\s?#\\]", url):
+        url = re.sub(r"(?s)[?#].*", "...", re.sub(r"(?s)^(\w+://)?.*@", r"\1", url))  # no password
+        remedy = "set it to one such as https://example.org/gpt-2/models, or unset it"
+        raise ValueError(f"GPT2_BASE_URL is {url!r}, not the address of a mirror: {remedy}")
+    login, _, host = parts.netloc.rpartition("@")
+    login = tuple(map(unquote_to_bytes, login.partition(":")[::2])) if login else None
+    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}", login
+
+
+def root_cause(error):
+    """What went wrong at the start of a chain of exceptions: one line, without passwords."""
+    while cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
+        error = cause
+    if isinstance(error, http.client.IncompleteRead):
+        return "the connection ended"
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return re.sub(r"//\S*@", "//", " ".join(text.split()))[:200]
+
+
+# ---- One request ---------------------------------------------------------------------------
+
+
+def ask(url, login, ask_from):
+    """The server's answer to a request for the bytes of a file from number `ask_from` on.
+
+    Raises requests.RequestException if there is no answer.
+    """
+    headers = {"Accept-Encoding": "identity"}  # not compressed
+    if ask_from > 0:
+        headers["Range"] = f"bytes={ask_from}-"
+    timeout = (CONNECT_TIMEOUT, READ_TIMEOUT)
+    try:
+        with requests.Session() as session:
+            # The proxies of the environment are used. The logins in ~/.netrc are not, not even for
+            # a mirror: they may be meant for another server, and OpenAI's refuses all of them.
+            settings = session.merge_environment_settings(url, {}, True, None, None)
+            session.trust_env = False
+            return session.get(url, headers=headers, auth=login, timeout=timeout, **settings)
+    except requests.RequestException:
+        raise
+    except (OSError, ValueError) as error:  # such as a missing file of certificates
+        raise requests.RequestException(root_cause(error)) from None
+
+
+def read_headers(response, ask_from):
+    """The first byte that an answer brings, and the size of the whole file, None if unknown.
+
+    The first byte is number `ask_from`, or number 0 if the server sends the whole file. Raises
+    requests.HTTPError for any other answer.
+    """
+    # The numbers in the headers are not those of the file if the server has compressed it.
+    is_encoded = response.headers.get("Content-Encoding", "identity") != "identity"
+    if response.status_code == 200:
+        length = response.headers.get("Content-Length", "")
+        return 0, int(length) if length.isdecimal() and not is_encoded else None
+
+    content_range = response.headers.get("Content-Range", "")
+    match = re.fullmatch(rf"bytes {ask_from}-(\d+)/(\d+)", content_range)
+    if response.status_code == 206 and match and not is_encoded:
+        if int(match[1]) + 1 == int(match[2]):  # to the last byte, as asked
+            return ask_from, int(match[2])
+    answer = f"{response.status_code} {response.reason} {content_range}".strip()
+    raise requests.HTTPError(f"the server answered {answer}", response=response)
+
+
+def size_of(path):
+    """The size of a file in bytes, 0 if there is no such file."""
+    return os.path.getsize(path) if os.path.isfile(path) else 0
+
+
+def receive(url, login, part, by_range, size, bar):
+    """Adds the missing bytes of a file to its part, with one request.
+
+    by_range: whether to ask for the missing bytes only. size: that of the whole file, None if
+    unknown. bar: counts the bytes. Raises requests.RequestException if the bytes do not come,
+    ValueError if the file has another size, OSError if the disk fails.
+    """
+    n_here = size_of(part)
+    if n_here == size:
+        return
+    with ask(url, login, n_here if by_range else 0) as response:
+        if n_here > 0 and response.headers.get("Content-Range") == f"bytes */{n_here}":
+            return  # status 416: the part is the whole file
+        n_bytes, full_size = read_headers(response, n_here)
+        if None not in (size, full_size) and size != full_size:
+            raise ValueError(f"it has {full_size} bytes, not {size}")
+        size = size or full_size
+
+        # Without locks, two processes may download the same file. That does no harm: each one
+        # writes a byte to its place in the file, not to the end.
+        with open(part, "r+b" if n_here > 0 else "wb") as file:
+            file.seek(n_here)
+            # read1 returns what has come. urllib3 1 has only read, which waits for more.
+            read = getattr(response.raw, "read1", response.raw.read)
+            try:
+                while chunk := read(2**16, decode_content=True):
+                    new = chunk[max(0, n_here - n_bytes) :]  # without what the part has already
+                    file.write(new)
+                    bar.update(len(new))
+                    n_bytes += len(chunk)
+                    if size and n_bytes > size:
+                        raise ValueError(f"it has more than {size} bytes")
+                if size and n_bytes < size:
+                    raise requests.ConnectionError("the connection ended")
+            except (requests.ConnectionError, HTTPError) as error:
+                reason = f"{root_cause(error)} after {n_bytes}{f' of {size}' if size else ''} bytes"
+                raise requests.ConnectionError(reason, response=response) from None
+            file.flush()
+            try:
+                os.fsync(file.fileno())  # or a power cut could leave a file of zeros
+            except OSError as error:  # others than these: the file system has no such function
+                if error.errno in (errno.EIO, errno.ENOSPC, errno.EDQUOT):
+                    raise
+
+
+# ---- One file ------------------------------------------------------------------------------
+
+
+def complete(url, login, part, size, bar):
+    """Adds all missing bytes of a file to its part, with as many requests as that takes.
+
+    Raises as `receive` does.
+    """
+    n_first = n_most = size_of(part)
+    last_growth = time.monotonic()
+    pauses = [*PAUSES]
+    by_range = True  # ask for the missing bytes only
+    while True:
+        try:
+            return receive(url, login, part, by_range, size, bar)
+        except requests.RequestException as error:
+            now = time.monotonic()
+            if size_of(part) > n_most:
+                n_most, last_growth, pauses = size_of(part), now, [*PAUSES]
+            if not pauses:
+                raise
+            pause = pauses.pop(0)
+            if isinstance(error, requests.HTTPError):
+                status = error.response.status_code
+                by_range = by_range and status not in NO_RANGE
+                if status < 500 and status not in (*BUSY, *NO_RANGE):
+                    raise
+                pause = max(pause, pause_asked_for(error.response))
+                last_growth = now + pause  # an answer is a sign of life, too
+            elif isinstance(error, (requests.ConnectionError, requests.Timeout)):
+                patience, timeout = UNREACHABLE, CONNECT_TIMEOUT
+                was_there = error.response is not None or isinstance(error, requests.ReadTimeout)
+                if was_there or n_most > n_first:
+                    patience, timeout = SILENT, READ_TIMEOUT
+                if now + pause + timeout > last_growth + patience:
+                    raise
+            else:  # such as a circle of redirections
+                raise
+            bar.clear()
+            console.say(f"{root_cause(error)}; trying again in {pause:.0f} s")
+            time.sleep(pause)
+
+
+def pause_asked_for(response):
+    """The seconds that a busy server asks us to wait, at most LONGEST_PAUSE."""
+    try:  # the header has a number of seconds, or a date
+        seconds = Retry().parse_retry_after(response.headers.get("Retry-After", "0"))
+    except (InvalidHeader, ValueError, OverflowError):
+        seconds = 0
+    return min(seconds, LONGEST_PAUSE)
+
+
+def fetch_file(url, login, path, size, check, bar):
+    """Downloads one file and checks it. Raises as `receive` does.
+
+    check(part): raises ValueError if the complete part is not the right file.
+    """
+    name = os.path.basename(path)
+    part = f"{path}.part"
+    was_begun = size_of(part) > 0
+    bar.set_description(f"fetching {name}")
+    try:
+        complete(url, login, part, size, bar)
+    except BaseException:
+        if size_of(part) == 0:
+            with contextlib.suppress(OSError):
+                os.remove(part)
+        raise
+
+    bar.set_description(f"checking {name}")
+    try:
+        check(part)
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return rename(part, path)
+
+    # Out here the error is gone, and with it the last reference to a part that the check has
+    # mapped into memory. Windows does not remove a mapped file.
+    bar.update(-size_of(part))
+    os.remove(part)
+    if not was_begun:
+        raise ValueError(problem)
+    fetch_file(url, login, path, size, check, bar)
+
+
+def rename(part, path):
+    """Gives a part its real name. On Windows, a virus scanner may have it open for a moment."""
+    for pause in (0.1, 0.5, 1):
+        with contextlib.suppress(PermissionError):
+            return os.replace(part, path)
+        time.sleep(pause)
+    os.replace(part, path)
+
+
+# ---- The files of a folder -----------------------------------------------------------------
+
+
+def fetch(folder, names, all_names, expected_size, check, instead):
+    """Downloads those of the files `names` that are missing in `folder`.
+
+    The address of a file is base_url, the name of the folder, and the name of the file.
+    all_names: all files that belong into the folder; the progress bar counts their bytes.
+    expected_size(name): the size of a file in bytes, None if unknown.
+    check(name, part): raises ValueError if a part is not the right file.
+    instead: what can be done without a download, as the first words of an error.
+    Raises OSError if the network or the disk fails, ValueError if a file is wrong.
+    """
+    address, login = base_url()
+    with folder_lock.hold(folder):
+        paths = {name: os.path.join(folder, name) for name in all_names}
+        missing = [name for name in all_names if not os.path.isfile(paths[name])]
+        wanted = [name for name in names if name in missing]
+        if not wanted:  # another process has just fetched them
+            return
+        by_hand = f"put {', '.join(missing)} into {folder}"
+        remedy = f"try again, set GPT2_BASE_URL to a mirror, or {by_hand}"
+        with progress(folder, wanted, paths, expected_size) as bar:
+            for name in wanted:
+                url = f"{address}/{os.path.basename(folder)}/{name}"
+                path, size = paths[name], expected_size(name)
+                try:
+                    fetch_file(url, login, path, size, lambda part: check(name, part), bar)
+                except requests.RequestException as error:
+                    reason = f"cannot fetch {url}: {root_cause(error)}"
+                    raise OSError(f"{instead}; {reason}; {remedy}") from None
+                except OSError as error:
+                    if os.path.isfile(path):
+                        continue  # without locks, another process was faster
+                    reason = f"cannot store {path}: {root_cause(error)}"
+                    remedy = "mend that, or name another folder as models_dir"
+                    raise OSError(f"{reason}; {remedy}; what has come so far is kept") from None
+                except ValueError as error:
+                    reason = f"{url} is not the right file: {error}"
+                    raise ValueError(f"{instead}; {reason}; {remedy}") from None
+
+
+@contextlib.contextmanager
+def progress(folder, wanted, paths, expected_size):
+    """A bar of all bytes in `folder`; where stderr is no terminal, a line before and after."""
+    sizes = {name: expected_size(name) for name in paths}
+    total = None if None in sizes.values() else sum(sizes.values())
+    n_here = sum(size_of(path) or size_of(f"{path}.part") for path in paths.values())
+    check_space(folder, sum(size or 0 for size in sizes.values()) - n_here)
+    is_terminal = console.is_terminal(sys.stderr)
+    options = {"unit": "B", "unit_scale": True, "leave": False, "disable": not is_terminal}
+    if not is_terminal:
+        known = [sizes[name] for name in wanted]
+        n_bytes = "size unknown" if None in known else f"{sum(known):,} bytes"
+        console.say(f"fetching {', '.join(wanted)} ({n_bytes}) into {folder}")
+    with tqdm(total=total, initial=n_here, **options) as bar:
+        yield bar
+    if not is_terminal:
+        n_bytes = sum(size_of(paths[name]) for name in wanted)
+        console.say(f"fetched: {n_bytes:,} bytes are complete and checked")
+
+
+def check_space(folder, n_missing):
+    """Raises OSError if the disk clearly has no room for `n_missing` bytes."""
+    try:
+        n_free = shutil.disk_usage(folder).free
+    except OSError:
+        n_free = 0
+    if n_free == 0 < n_missing:  # some network drives always say 0
+        console.say(f"note: the free space for {folder} is unknown; the download begins anyway")
+    elif n_missing > n_free:
+        reason = f"{folder} needs {n_missing} bytes more, but its disk has {n_free}"
+        raise OSError(f"{reason}: make room, or name a folder on another disk as models_dir")

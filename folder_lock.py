@@ -1,0 +1,93 @@
+"""Lets one process at a time write into a folder: `with folder_lock.hold(folder): ...`.
+
+The lock is one of the operating system, on an empty file in the folder. It ends with the process
+that holds it, also with one that was killed, so a file that is left behind blocks nobody. Where
+the file system has no locks, everybody may go on: the lock only saves work.
+"""
+
+import contextlib
+import itertools
+import os
+import time
+from pathlib import Path
+
+import console
+
+LOCK_FILE = "fetching.lock"
+
+
+@contextlib.contextmanager
+def hold(folder):
+    """Creates the folder if need be, waits for the lock, and holds it.
+
+    A new folder into which nothing was put is removed at the end. Raises OSError, as a line that
+    says what to do, if the folder cannot be created or written to.
+    """
+    all_folders = [folder, *map(str, Path(folder).parents)]
+    new_folders = [path for path in all_folders if not os.path.isdir(path)]
+    if len(new_folders) > 1:
+        console.say(f"note: the folder {new_folders[1]} does not exist yet and will be created")
+    path = os.path.join(folder, LOCK_FILE)
+    file = None
+    try:
+        try:
+            file = open_locked(path)
+        except (OSError, ValueError) as error:  # ValueError: a path with a null character
+            raise OSError(
+                f"cannot write into the folder {folder}: {error}; name another one as models_dir"
+            ) from None
+        yield
+    finally:
+        if file is not None:
+            if os.name == "nt":  # Windows removes no open file
+                file.close()
+            with contextlib.suppress(OSError):
+                os.remove(path)
+            file.close()
+        for new_folder in new_folders:
+            with contextlib.suppress(OSError, ValueError):  # something is in it
+                os.rmdir(new_folder)
+
+
+def open_locked(path):
+    """The lock file, open and locked until it is closed. None if it is another user's."""
+    folder = os.path.dirname(path)
+    for n_tries in itertools.count():
+        os.makedirs(folder, exist_ok=True)
+        try:
+            file = open(path, "ab")
+        except OSError:
+            if os.path.exists(path):
+                return None
+            if n_tries < 3:  # the process before us may have removed the folder just now
+                continue
+            raise
+        if not lock(file):
+            file.close()
+            if n_tries == 0:
+                console.say(f"waiting for another process, which downloads into {folder}")
+            time.sleep(1)
+        elif os.path.exists(path):
+            return file
+        else:  # we hold the lock on a file that the process before us has just removed
+            file.close()
+
+
+def lock(file):
+    """Locks an open file. False if another process has locked it."""
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except PermissionError:
+        return os.name != "nt"  # what Windows raises if the file is locked
+    except BlockingIOError:
+        return False
+    except (OSError, ImportError):
+        pass  # a file system or a platform without locks
+    return True

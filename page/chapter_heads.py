@@ -1,10 +1,11 @@
 """Chapter: attention, and which token looks at which in each head."""
 
+import collections
 import math
 
 import numpy as np
 
-from page.markup import fold, opening, percent, prose, sentences, short, table, tag
+from page.markup import Markup, fold, opening, percent, prose, sentences, short, table, tag
 from page.pictures import data_uri, readable_cells
 
 IN_NUMBERS = 12  # up to this many tokens, pictures are small, and are given as tables too
@@ -17,7 +18,19 @@ def chapter(run):
     starts = next(iter(squares.values()))[1]
     found = habits(squares)
     notes = {place: note for place, _, note in found}
-    findings = strongest(run, squares) + [sentence for _, sentence, _ in found]
+    seen = collections.defaultdict(list)  # what there is to say of a head
+    for place, sentence in strongest(run, squares) + [(place, words) for place, words, _ in found]:
+        seen[place] += [sentence, " "]
+    findings = [
+        tag("div", tag("span", tag("b", f"{named(layer, head)}. "), *said),
+            drawn(run, *squares[layer], layer, head), class_="shown")
+        for (layer, head), said in seen.items()
+    ]
+    if findings:
+        findings.insert(0, sentences(
+            "In these pictures, a row is a token that looks, and a column is a token that it looks "
+            "at. The stronger the colour, the larger the attention weight."
+        ))
     ideas = [
         prose(
             "By attention, and by nothing else: everywhere else in the model, each token’s vector "
@@ -54,15 +67,13 @@ def chapter(run):
         ),
     ]
     reading = prose(
-        "Each picture is one head. Each row is a token that looks, each column a token that it "
-        "looks at. The stronger the colour, the larger the attention weight (the colour follows "
-        "the square root of the weight, so that small ones can be seen). Grey is hidden by the "
-        "causal mask."
+        "Each picture is one head. The colour follows the square root of the weight, so that small "
+        "weights can be seen. Grey is hidden by the causal mask."
     )
     return tag(
         "div",
-        opening("How does a token learn what stands before it?", ideas, findings),
-        example(run),
+        opening("How does a token learn what stands before it?", [*ideas, example(run)],
+                findings),
         tag("h3", "All heads"), reading, steps(run, starts),
         *(pictures(run, layer, *square, notes) for layer, square in squares.items()),
     )
@@ -97,11 +108,11 @@ def habits(squares):
         for layer, (square, _) in squares.items() for head, rows in enumerate(square)
     }
     kinds = [
-        ("the token before", "looks mostly at the token just before: {} on average.",
+        ("the token before", "It looks mostly at the token just before: {} on average.",
          lambda rows, i: rows[i, i - 1]),
-        ("the first token", "looks mostly at the first token of the text: {} on average. A head "
+        ("the first token", "It looks mostly at the first token of the text: {} on average. A head "
          "that finds nothing to gather often rests there.", lambda rows, i: rows[i, 0]),
-        ("the token itself", "looks mostly at the token itself: {} on average.",
+        ("the token itself", "It looks mostly at the token itself: {} on average.",
          lambda rows, i: rows[i, i]),
     ]
     found = []
@@ -112,13 +123,12 @@ def habits(squares):
                  for place, rows in heads.items()}
         place = max(means, key=means.get)
         if means[place] >= 0.4:
-            sentence = f"{named(*place)} {words.format(percent(means[place]))}"
-            found.append((place, sentences(sentence), note))
+            found.append((place, sentences(words, percent(means[place])), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
     place = max(spread, key=spread.get)
     if spread[place] >= 0.95:
-        sentence = f"{named(*place)} looks at all tokens nearly alike: it gathers their average."
-        found.append((place, sentences(sentence), "all alike"))
+        words = "It looks at all tokens nearly alike: what it gathers is their average."
+        found.append((place, sentences(words), "all alike"))
     return found
 
 
@@ -127,7 +137,10 @@ def named(layer, head):
 
 
 def strongest(run, squares):
-    """A sentence on the largest weight that a token gives to another one, not the first."""
+    """The largest weight that a token gives to another one, not the first: (place, sentence).
+
+    A list, empty where the text is too short.
+    """
     largest, where = 0, None
     for layer, (square, _) in squares.items():
         for head, rows in enumerate(square):
@@ -138,11 +151,12 @@ def strongest(run, squares):
     if where is None:
         return []
     layer, head, i, j = where
-    return [sentences(
-        f"{named(layer, head)}, row {{}}, column {{}}: of all that {{}} gathers there, "
+    sentence = sentences(
+        f"Row {{}}, column {{}}: of all that {{}} gathers there, "
         f"{percent(largest)} is the value of {{}}.",
         *(run.token(run.ids_read[place]) for place in (i, j, i, j)),
-    )]
+    )
+    return [((layer, head), sentence)]
 
 
 def evenness(rows):
@@ -161,7 +175,7 @@ def example(run):
     """How the attention weights of one row come from its scores, as a table."""
     T = len(run.ids)
     if T < 3:
-        return ""
+        return Markup()
     row = T - 2  # so that there is a later token, which is masked
     places = range(max(0, T - 8), T)
     layer, head = max(
@@ -226,8 +240,8 @@ def pictures(run, layer, square, starts, notes):
         name = f"Layer {layer + 1}, head {head + 1}"
         note = notes.get((layer, head))
         caption = f"head {head + 1}" + f": {note}" * bool(note)
-        drawn = head_picture(weights, labels, starts, name)
-        figures.append(tag("figure", drawn, tag("figcaption", caption)))
+        picture = drawn(run, square, starts, layer, head)
+        figures.append(tag("figure", picture, tag("figcaption", caption)))
         rows = [
             [text, *(f"{weight:.3f}" if weight >= 0 else "" for weight in row)]
             for text, row in zip(labels, weights)
@@ -244,8 +258,10 @@ def pictures(run, layer, square, starts, notes):
     return tag("div", *parts)
 
 
-def head_picture(square, labels, starts, name):
+def drawn(run, squares, starts, layer, head):
     """One head's attention as a picture with the tokens at its sides, and lines between steps."""
+    square, name = squares[head], f"Layer {layer + 1}, head {head + 1}"
+    labels = [run.label(id) for id in run.ids_read[: len(square)]]
     cell = 26 if len(labels) <= 8 else 20 if len(labels) <= 12 else 14 if len(labels) <= 24 else 9
     size = min(cell - 1, 12)  # of the letters
     cut = [text if len(text) <= 9 else text[:8] + "…" for text in labels]

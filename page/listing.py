@@ -69,6 +69,10 @@ def chapter(run):
     ])
 
 
+def times(n):
+    return "once" if n == 1 else f"{n} times"
+
+
 UNFOLDED = {"attention"}  # the functions that are open at first
 
 
@@ -178,14 +182,14 @@ class Listing:
         if not calls:
             return ["not called in this run"]
         if step_of(calls[0]) is None:
-            return ["called once" if len(calls) == 1 else f"called {len(calls)} times"]
+            return [f"called {times(len(calls))}"]
         first = [call for call in calls if step_of(call) == 0]
         callers = collections.Counter(call.caller.function for call in first)
         if len(first) == 1:
             return [f"called once in each step, by {first[0].caller.function}"]
         words = f"by {first[0].caller.function}"
         if len(callers) > 1:
-            words = listed([f"{n} times by {caller}" for caller, n in callers.items()])
+            words = listed([f"{times(n)} by {caller}" for caller, n in callers.items()])
         which = "the first call in each layer" if layer_of(first[0]) is not None else "the first"
         link = tag("a", f"line {first[0].line}", href=f"#L{first[0].line}")
         return [f"called {len(first)} times in the first step, {words}; shown is {which}, from ",

@@ -60,10 +60,13 @@ def spread(array, limit):
     numbers = array if n_hidden + n_free == 0 else array[np.isfinite(array)]
     words = []
     if numbers.size:
+        low, high = numbers.min(), numbers.max()
         with np.errstate(over="ignore"):  # at a temperature near 0, numbers are near 1e308
             mean = numbers.mean()
-        words.append(f"{short(numbers.min())} to {short(numbers.max())}, mean {short(mean)}")
+        words.append(f"{short(low)} to {short(high)}, mean {short(mean)}")
         words.append(f"full colour from ±{short(limit, 2)}")
+        if low == high:
+            words = [f"all {short(low)}"]
     if n_hidden:
         words.append(f"{n_hidden:,} of {array.size:,} are -inf")
     if n_free:

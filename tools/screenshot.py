@@ -21,11 +21,13 @@ def main():
         path = Path(folder) / "walkthrough.html"
         walkthrough.main(PROMPT, output=str(path))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        page = browser.new_page(viewport={"width": 1440, "height": 860})
+        page = browser.new_page(viewport={"width": 1440, "height": 940})
         page.goto(path.as_uri())
-        summary = page.locator("summary", has_text="attention").first
-        summary.evaluate("element => element.parentElement.open = true")
-        summary.evaluate("element => window.scrollTo(0, element.getBoundingClientRect().top + 340)")
+        page.locator("#heads h2").evaluate("e => scrollTo(0, e.getBoundingClientRect().top - 20)")
+        area = page.locator("#heads .shown image").first.bounding_box()
+        tokens, row, column = 7, 3, 2  # “id” looks at “·sa”
+        page.mouse.move(area["x"] + area["width"] * (column + 0.5) / tokens,
+                        area["y"] + area["height"] * (row + 0.5) / tokens)
         page.screenshot(path=ROOT / "tools" / "walkthrough.png")
         browser.close()
 

@@ -84,7 +84,7 @@ def test_all_parts_are_there(visit):
     assert page.locator("main > section > h2").count() == 6
     functions = [name for name in dir(gpt2) if f"def {name}(" in Path(gpt2.__file__).read_text()]
     assert page.locator("details.function").count() == len(functions) > 10
-    assert page.locator("svg[role=img]").count() == 5 * 4
+    assert page.locator(".heads svg[role=img]").count() == 5 * 4
     broken = "[...document.images].filter(i => !i.complete || i.naturalWidth == 0).length"
     assert page.evaluate(broken) == 0
 
@@ -170,7 +170,7 @@ def test_a_number_is_read_by_mouse_finger_and_key(visit):
     weight = f"{weights_of(2, 0)[3, 1]:.2g}"
     for is_touch in (False, True):
         page = visit(has_touch=is_touch)
-        image = page.locator("#heads svg image").nth(2 * 4)
+        image = page.locator(".heads svg image").nth(2 * 4)
         image.scroll_into_view_if_needed()
         area, cells = image.bounding_box(), len(image.get_attribute("data-labels").split())
         x = area["x"] + area["width"] * 1.5 / cells
@@ -182,7 +182,7 @@ def test_a_number_is_read_by_mouse_finger_and_key(visit):
     page.keyboard.press("Escape")
     assert number.count() == 0
     page = visit()
-    page.locator("#heads svg image").nth(2 * 4).focus()
+    page.locator(".heads svg image").nth(2 * 4).focus()
     number = page.locator("#number:visible")
     for key in ["ArrowDown"] * 3 + ["ArrowRight"]:
         page.keyboard.press(key)

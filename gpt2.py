@@ -1,161 +1,291 @@
-"""GPT-2 in plain NumPy: a text goes in, a likely continuation comes out.
+"""GPT-2 in plain NumPy: you give it a text, and it writes a continuation.
 
     python gpt2.py "Alan Turing theorized that computers would one day become"
 
-GPT-2 does one thing: from the tokens so far, it tells how likely each token of its vocabulary is
-to come next. Asking again and again, each answer appended to the question, makes a text:
+GPT-2 is a language model. It reads a text and gives every possible next token a probability. To
+write, we pick one of the likely tokens, append it to the text, and ask again.
 
-    "Alan Turing theorized"        text
-       |  encoder.py               cut into tokens; each is a number, its id
-    36235 39141 18765 1143         ids       [B, T]
-       |  wte[ids], wpe[positions] a vector for which token it is, plus one for where it stands
-    x                              vectors   [B, T, C]
-       |  block, L times           attention: each vector gathers from those before it
-       |                           mlp: each vector is worked over by itself
-    x                              vectors   [B, T, C]
-       |  layer_norm, wte          the last vector compared with every token of the vocabulary
-    logits                         scores    [B, V]
-       |  sample                   one token is picked, appended, and round we go
-    326                            one id a row
-       |  encoder.py
-    " that"                        text
+A token is a piece of text: a word with the space before it, a part of a word, a number, or a
+punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary has
+50,257 of them, and a token's number in it is the token's id. Common words are one token. A rare
+word is cut into several: below, three words become four tokens. The model itself sees only ids.
 
-The file builds this up from the smallest part: nothing is used before it was defined. A comment
-in square brackets is the shape of each array that its line names or returns. One letter, one
-meaning:
+    "Alan Turing theorized"                 the text
+       |  the tokenizer
+    "Alan" " Turing" " theor" "ized"        tokens
+    36235  39141     18765    1143          ids                              [B, T]
+       |  wte[ids] + wpe[positions]         embeddings: look up a vector for each id, and add a
+       |                                    vector for the place where the token stands
+    x                                       a vector for each token          [B, T, C]
+       |  block, L times                    a block is one layer, and has two parts:
+       |                                    attention: each token gathers from those before it
+       |                                    mlp: each token's vector is worked on by itself
+    x                                       a vector for each token          [B, T, C]
+       |  layer_norm, wte                   compare the last vector with every token's embedding
+    logits                                  a score for every token          [B, V]
+       |  sample                            pick one token
+    326                                     its id
+       |  the tokenizer
+    " that"                                 its text; append it, and go round again
 
-    B  samples that grow side by side       C  numbers in a token's vector (n_embd)
-    T  tokens given in this call            H  attention heads (n_head)
-    S  tokens so far: T and those before    D  numbers a head works on, C / H
-    V  tokens in the vocabulary (n_vocab)   L  layers (n_layer)
-    ...  any leading axes
+The matrices and vectors that all this is computed with are the weights. They were found in
+training: the model read 40 GB of text from web pages, and its weights were changed, little by
+little, so that it predicted each next token better. This file only uses the result. Where it
+gives numbers, they are those of OpenAI's smallest GPT-2, called 124M after its 124 million weights.
 
-At most n_ctx tokens fit in: so many positions the model learned, 1024 in OpenAI's. The weights
-have the names of OpenAI's checkpoint. wte and wpe are the tables of token and position vectors; a
-layer norm (ln) has {"g", "b"}, to scale and to shift; what begins with c_ is a linear layer, a
-matrix and its bias, {"w", "b"}. utils.py shows the whole tree.
+A comment such as [B, T, C] gives the shape of the arrays that its line names or returns. A letter
+means the same everywhere:
+
+    B  samples: texts that are written side by side, as a batch
+    T  tokens given in this call
+    S  tokens so far: those of earlier calls, then the T of this call
+    V  tokens in the vocabulary (n_vocab): 50,257
+    K  tokens of the vocabulary that may still be picked
+    C  numbers in a token's vector (n_embd): 768
+    H  attention heads (n_head): 12
+    D  numbers in one head's part of a vector, C / H: 64
+    L  layers (n_layer): 12
+    ...  any axes in front
+
+Weights keep the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
+table of position embeddings. ln_1, ln_2 and ln_f are layer norms. What begins with c_ is a linear
+layer, which is a matrix w and a bias b. weights.py draws the whole tree of them.
+
+Functions come in the order of the smallest part first: the parts of a layer, a layer, the model,
+sampling, the loop that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
+
+if __name__ == "__main__":  # Every program here begins like this: console.py says why.
+    import os
+    import sys
+
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+    import console
+
+    console.prepare()
 
 import math
 
 import numpy as np
 
+import checks
+
 # ---- The parts of a layer ------------------------------------------------------------------
-#
-# All numbers are float32 up to the logits. Factors are Python floats, because a Python float
-# follows the array it meets, while under NumPy 2 a np.float64, such as np.sqrt(64), would turn
-# the array into float64.
 
 
 def gelu(x):
-    """Gaussian error linear unit, the tanh form: about 0 for x << 0, about x for x >> 0.
+    """Gaussian error linear unit (GELU): the bend between the two matrices of the mlp.
 
-    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), from Hendrycks and Gimpel, arXiv 1606.08415.
+    gelu(3) is 2.996, and gelu(-3) is -0.004: large numbers pass, negative ones are held back.
+    Without a bend between them, two matrices would do no more than one matrix could.
+
+    The formula is x / (1 + e^(-2z)), with z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as
+    0.5 x (1 + tanh(z)), the form in Hendrycks and Gimpel, arXiv 1606.08415.
     """
-    cubic = x + 0.044715 * x * x * x  # NumPy's x**3 would take many times longer
-    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2 / math.pi) * cubic))
+    z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+    with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
+        return x / (1.0 + np.exp(-2.0 * z))
 
 
 def softmax(x):
-    """Shares that add up to 1 along the last axis, in the proportions of e^x; -inf gives 0."""
-    exps = np.exp(x - x.max(axis=-1, keepdims=True))  # "- max": e^x cannot overflow, same shares
+    """Turns scores into weights that are positive and add up to 1 along the last axis.
+
+    Each weight is e^score, divided by the sum of all e^score. The scores 1, 2 and 3 become the
+    weights 0.09, 0.24 and 0.67. A score of -inf becomes the weight 0.
+    """
+    exps = np.exp(x - x.max(axis=-1, keepdims=True))  # "- max" changes no weight; no e^x overflows
     return exps / exps.sum(axis=-1, keepdims=True)
 
 
 def layer_norm(x, g, b):
-    """Each vector brought to mean 0 and variance 1, then multiplied by g and shifted by b."""
+    """Layer norm: shifts each vector to mean 0, scales it to variance 1, then does "* g + b".
+
+    Mean and variance are taken over the C numbers of one token's vector, never across tokens.
+    [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. The gain g and the bias b, [C], are weights.
+    """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
-    normed = centered / np.sqrt(variance + 1e-5)  # or a constant vector would give 0 / 0
+    normed = centered / np.sqrt(variance + 1e-5)  # 1e-5: no 0 / 0 if all C numbers are equal
     return g * normed + b
 
 
 def linear(x, w, b=0.0):
-    """x @ w + b for each vector of x: [..., n_in] becomes [..., n_out]; w is [n_in, n_out]."""
+    """Linear layer: x @ w + b for each vector of x. [..., n_in] becomes [..., n_out].
+
+    w: the matrix, [n_in, n_out]. b: the bias, [n_out].
+    """
     n_in, n_out = w.shape
-    # Up to 3 vectors are multiplied one at a time, which reads w just as it lies in memory. More
-    # of them go faster in one product of matrices, although that first rearranges all of w.
-    rows = x.reshape(-1, 1, n_in) if x.size < 4 * n_in else x.reshape(-1, n_in)
-    y = rows @ w
-    y += b  # in place: another array of that size would take time
+    # For speed only: up to 3 vectors are multiplied with w one at a time. More of them are
+    # multiplied in one product, for which NumPy first makes a rearranged copy of w.
+    vectors = x.reshape(-1, 1, n_in) if x.size < 4 * n_in else x.reshape(-1, n_in)
+    y = vectors @ w
+    y += b
     return y.reshape(*x.shape[:-1], n_out)
 
 
 def mlp(x, c_fc, c_proj):
-    """What each vector makes of itself, whatever its neighbours: [B, T, C]."""
+    """Multilayer perceptron: what each token's vector makes of itself, [B, T, C].
+
+    Two linear layers with a bend between them. c_fc ("fully connected") widens each vector to 4C
+    numbers, and c_proj ("projection") brings it back to C. Here no token sees another.
+    """
     hidden = linear(x, **c_fc)       # [B, T, 4C]
     active = gelu(hidden)            # [B, T, 4C]
     return linear(active, **c_proj)  # [B, T, C]
 
 
-def attention(x, n_head, visible, layer_kv, c_attn, c_proj):
-    """What each vector gathers from itself and those before it: [B, T, C].
+def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
+    """Multi-head attention: what each token gathers from itself and those before it, [B, T, C].
 
-    This is the only place where information passes from one token to another. Each new token
-    makes a key (what it will be found by), a value (what it passes on when found) and a query
-    (what it looks for). The query is compared with the keys of all tokens that it may see; softmax
-    turns the scores into shares, in which it gathers these tokens' values. H heads do so side by
-    side, each with its own part of the numbers.
+    This is the only place where information passes from one token to another. Three vectors are
+    made from each token's vector:
 
-    visible: bool [T, S], row = the token that looks, column = the token looked at.
-    layer_kv: the keys and values of this layer, float32 [2, B, H, S, D]: a view of the cache. Those
-    of earlier calls are there already; the last T places are free, and are filled here.
+        query   what this token looks for
+        key     what other tokens can find it by
+        value   what it hands over to those that find it
+
+    The dot product of a query and a key is a score: how well the two match. Softmax turns the
+    scores of one query into attention weights, and the token that asks receives the values, each
+    multiplied by its weight, as one sum. With the weights 0.9 and 0.1, that is 0.9 of the first
+    value plus 0.1 of the second.
+
+    H heads do this side by side. Each has its own queries, keys and values of D numbers, all made
+    from the whole vector, so that each head can look for something else. At the end c_proj mixes
+    what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
+
+    Keys and values of earlier tokens are not computed again. An earlier call has left them in the
+    KV cache, and `gpt2`, below, explains why they are still right. So the queries of the T new
+    tokens meet the keys and values of all S tokens.
+
+    mask: float32 [T, S], one line for each new token. It has 0 in the columns of the tokens that
+    this token may look at, -inf in those of later tokens. It is the same for all samples and heads.
+    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Those of
+    earlier tokens are in it, and the last T places are free. It is a view: what is written into it
+    is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
 
-    # The columns of c_attn are all queries, then all keys, then all values; within each, one head
-    # after the other. So 3 comes before H: the other way round has the same size and is wrong.
+    # The 3C columns of c_attn are C for the queries, C for the keys, C for the values, and each C
+    # are D for the first head, D for the second, and so on. So the axis of 3 comes before H.
+    # (H before 3 would fit the size too, and mix up the heads.)
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
-    by_head = split.transpose(2, 0, 3, 1, 4)     # [3, B, H, T, D]
-    q, k, v = by_head                            # [B, H, T, D]
+    q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
     layer_kv[0, :, :, -T:] = k  # into the cache
     layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
 
-    # The sum of D independent products of mean 0 and variance 1 has the variance D. Division by
-    # sqrt(D) makes that 1 again, so that softmax weighs tokens instead of picking one. It is done
-    # to the query, which does the same to all its scores.
+    # A score is a sum of D products. If these are independent and have variance 1, the sum has
+    # variance D: with D = 64 scores of +8 and -8 are common, and softmax gives nearly all weight to
+    # one token. Divided by sqrt(D) the scores have variance 1 again. We divide the query, which
+    # divides all its scores.
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
-    masked = np.where(visible, scores, -np.inf)  # [B, H, T, S]
+    masked = scores + mask                       # [B, H, T, S]
     weights = softmax(masked)                    # [B, H, T, S]
     gathered = weights @ values                  # [B, H, T, D]
+    # For speed only: math.sqrt gives a Python float. np.sqrt would give a float64, with which
+    # NumPy 2 would compute all that follows in float64, and take twice the memory and time.
 
-    # A token's heads have to stand side by side before they can be read as one vector.
+    # Put the heads of each token side by side: H vectors of D numbers become one of C.
     by_token = gathered.transpose(0, 2, 1, 3)    # [B, T, H, D]
     merged = by_token.reshape(B, T, C)           # [B, T, C]
     return linear(merged, **c_proj)              # [B, T, C]
 
 
-def block(x, layer, n_head, visible, layer_kv):
-    """One layer: x with what attention and then mlp add to it: [B, T, C].
+def block(x, layer, n_head, mask, layer_kv):
+    """One layer: x plus what attention and then the mlp add to it, [B, T, C].
 
-    layer: its weights, a dict with ln_1, attn, ln_2 and mlp. For the rest, see `attention`.
+    layer: the weights of this layer, a dict with ln_1, attn, ln_2 and mlp. The other arguments
+    are those of `attention`.
 
-    Attention and mlp each read a normalised copy, so that their input always has the same scale,
-    and add to the sum itself, which is never normalised. So what a layer adds reaches all later
-    layers unchanged.
+    x is called the residual stream. It begins as token embedding plus position embedding and runs
+    through all layers. Only attention and the mlp write to it, and they write by adding. So what
+    one layer has written is there for all later layers to read.
+
+    Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
+    (this is called pre-norm). However large x has grown, what they read has the same scale.
     """
-    attn_in = layer_norm(x, **layer["ln_1"])                                   # [B, T, C]
-    attn_out = attention(attn_in, n_head, visible, layer_kv, **layer["attn"])  # [B, T, C]
-    with_attn = x + attn_out                                                   # [B, T, C]
+    attn_in = layer_norm(x, **layer["ln_1"])                                # [B, T, C]
+    attn_out = attention(attn_in, n_head, mask, layer_kv, **layer["attn"])  # [B, T, C]
+    with_attn = x + attn_out                                                # [B, T, C]
 
-    mlp_in = layer_norm(with_attn, **layer["ln_2"])                            # [B, T, C]
-    mlp_out = mlp(mlp_in, **layer["mlp"])                                      # [B, T, C]
-    return with_attn + mlp_out                                                 # [B, T, C]
+    mlp_in = layer_norm(with_attn, **layer["ln_2"])                         # [B, T, C]
+    mlp_out = mlp(mlp_in, **layer["mlp"])                                   # [B, T, C]
+    return with_attn + mlp_out                                              # [B, T, C]
 
 
 # ---- The model -----------------------------------------------------------------------------
 
 
-def with_room(kv, n_past, S, B):
-    """kv itself if it has places for S tokens of B samples, else a copy that has.
+def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
+    """The logits: for each token of the vocabulary, a score for being the next. And the cache.
 
-    kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. Places are
-    made 256 at a time, so that one more token seldom needs a copy. A kv of one sample is copied
-    to each of the B.
+    inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
+    wte, wpe, blocks, ln_f: the weights, as utils.load_encoder_hparams_and_params returns them.
+    cache: None at the start of a text; after that, the cache that the last call returned.
+    Returns (logits, cache). logits: float32 [B, V], the scores for the token after the last one of
+    each sample. Their softmax is the probability of each token. cache: (kv, S), the keys and
+    values of all layers, and the number of tokens that they belong to.
+    Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
+    none for the next.
+
+    What the cache saves: a text grows by one token at a time, and without the cache the whole text
+    would go through all layers for each. With it only the new token does. That one token costs one
+    pass over all weights, 0.5 GB that have to come from memory, which takes most of the time; and
+    its query meets S keys in every head, which takes longer as the text grows.
+
+    Why the cache is right: the key and the value of a token are made from its vector. That depends
+    on the token and those before it, but on no later token, for the mask hides these. So it is the
+    same whether later tokens are there or not. Five tokens in one call give the same logits as
+    three and then two, up to rounding. The query of a token is used once and not kept.
+
+    A cache of one sample can be continued with inputs of B samples. A cache can also be continued
+    twice, say with "cat" and then with "dog". But both are written to the same place. The cache
+    that was returned for "cat" then holds "dog", and must not be used any more.
+    """
+    B, T = inputs.shape
+    C = wte.shape[1]
+    if cache is None:
+        cache = (np.empty((len(blocks), 2, B, n_head, 0, C // n_head), dtype=np.float32), 0)
+    kv, n_past = cache
+    S = n_past + T
+    kv = with_room(kv, n_past, S, B)
+
+    # The causal mask. The last token may look at all others, so why hide anything? In the second
+    # layer it reads keys and values that the first layer's vectors were made into. If the earlier
+    # tokens could look at later ones, these vectors would be unlike those in training, where the
+    # next token had to be guessed and not seen. And they would change with each token that is
+    # added, so that nothing could be kept in a cache.
+    positions = np.arange(n_past, S)                           # [T]
+    is_later = np.arange(S) > positions[:, None]               # [T, S]
+    mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
+
+    token_embeddings = wte[inputs]                             # [B, T, C]
+    position_embeddings = wpe[positions]                       # [T, C]
+    x = token_embeddings + position_embeddings                 # [B, T, C]
+    for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):
+        x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
+
+    # A score for each token of the vocabulary is the dot product of the last vector with that
+    # token's embedding: the better they match, the higher. So wte is used twice, to read tokens
+    # and to predict them. This is called weight tying.
+    #
+    # Only the last position is asked. What follows the others is known already, and wte is large,
+    # 31% of all weights: a score for every position would cost much and be thrown away.
+    last = x[:, -1]                                            # [B, C]
+    normed = layer_norm(last, **ln_f)                          # [B, C]
+    logits = linear(normed, wte.T)                             # [B, V]
+    return logits, (kv, S)
+
+
+def with_room(kv, n_past, S, B):
+    """The cache kv itself if it has room for S tokens of B samples, else a larger copy of it.
+
+    kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. A copy gets
+    256 places at a time, so that one more token seldom needs a copy. From a cache of one sample,
+    each of the B samples gets a copy.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -166,136 +296,99 @@ def with_room(kv, n_past, S, B):
     return copy
 
 
-def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
-    """For each token of the vocabulary, a score for coming next; and the cache for the next call.
-
-    inputs: int [B, T], the ids of the new tokens only: those that `cache` does not hold.
-    wte, wpe, blocks, ln_f: the weights, as utils.load_encoder_hparams_and_params gives them.
-    cache: None at the start of a text, later what the call before returned, for as many rows. A
-    cache of one row serves inputs of any number of rows.
-    Returns (logits, cache): float32 [B, V], for the token after the last one of each row; and
-    (kv, S), the keys and values of all layers, and the number of tokens they belong to.
-    Raises IndexError when S exceeds n_ctx, the number of rows of wpe.
-
-    Why there is a cache: a token's key and value depend on that token, its position and the
-    tokens before it, on none after it. So they stay right as the text grows, and when they are
-    kept, only the new token has to pass through the layers. Its query looks at all of them, and
-    is not needed again.
-
-    Continuing a cache leaves what it holds as it is. But two continuations of one cache may write
-    to the same free places, so that after the second, the cache that the first returned is wrong.
-    """
-    B, T = inputs.shape
-    C = wte.shape[1]
-    if cache is None:
-        no_kv = np.empty((len(blocks), 2, B, n_head, 0, C // n_head), dtype=np.float32)
-        cache = (no_kv, 0)
-    kv, n_past = cache
-    S = n_past + T
-    kv = with_room(kv, n_past, S, B)
-
-    # No token sees a later one. In training, that kept the model from peeking at what it was to
-    # predict, and here the vectors have to come out as they did there. It is also why keys and
-    # values, the prompt's included, can be kept: nothing depends on later tokens.
-    positions = np.arange(n_past, S)                    # [T]
-    visible = np.arange(S) <= positions[:, None]        # [T, S]
-
-    token_vectors = wte[inputs]                         # [B, T, C]
-    position_vectors = wpe[positions]                   # [T, C]
-    x = token_vectors + position_vectors                # [B, T, C]
-    for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):
-        x = block(x, layer, n_head, visible, layer_kv)  # [B, T, C]
-
-    # Only the last token is asked what comes next: what follows the others is known, and in the
-    # 124M model wte is 31% of all weights. wte serves a second time here: it turned each id into a
-    # vector, and now scores each id by how well that vector matches.
-    last = x[:, -1]                                     # [B, C]
-    normed = layer_norm(last, **ln_f)                   # [B, C]
-    logits = linear(normed, wte.T)                      # [B, V]
-    return logits, (kv, S)
-
-
 # ---- Sampling ------------------------------------------------------------------------------
 #
-# Softmax of the logits is the probability of each token. All but `sample` take logits and give
-# logits back; a token that may not be picked gets -inf, which is probability 0. After the first
-# of them, numbers are float64: 50,257 equal shares, added up one by one in float32, make 1.0004.
+# Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
+# correct but dull text that soon repeats itself. So we draw at random, with the probabilities
+# that softmax makes of the logits. The functions below change these probabilities first. Each
+# takes the logits of one sample, [V], and returns new ones. A token that may no longer be picked
+# has the logit -inf, which softmax makes a probability of 0.
 
 
 def scale_by_temperature(logits, temperature):
-    """Logits divided by temperature: below 1 that favours the likely tokens, above 1 the others."""
-    # The largest is made 0 first, which changes no probability. It stays 0 at the tiniest
-    # temperature, while the others tend to -inf, which is right.
-    best = logits.max(axis=-1, keepdims=True)      # [B, 1]
-    below_best = logits.astype(np.float64) - best  # [B, V]
-    with np.errstate(over="ignore"):
-        return below_best / temperature            # [B, V]
+    """Logits divided by temperature, float64 [V].
 
-
-def keep_largest(logits, n_kept, smallest):
-    """The n_kept largest logits of each row, -inf for the rest: [B, V].
-
-    smallest: [B, 1], the last to be kept. Of several equal to it, the lowest ids are kept.
+    Below 1 makes likely tokens likelier still; above 1 brings all probabilities closer together.
+    With the logits 2 and 1, the likelier token has 73%; at temperature 0.5 it has 88%, at 2 62%.
     """
-    larger = logits > smallest                             # [B, V]
-    equal = logits == smallest                             # [B, V]
-    n_equal = n_kept - larger.sum(axis=-1, keepdims=True)  # [B, 1]
-    nth_equal = equal.cumsum(axis=-1)                      # [B, V]
-    kept = larger | (equal & (nth_equal <= n_equal))       # [B, V]
-    return np.where(kept, logits, -np.inf)                 # [B, V]
+    # The largest logit is made 0 first, which changes no probability. However tiny temperature
+    # is, 0 divided by it stays 0, and the others go to -inf. (float32 would take it for 0.)
+    below_best = logits.astype(np.float64) - logits.max()  # [V]
+    with np.errstate(over="ignore"):
+        return below_best / temperature                    # [V]
+
+
+def ranked(logits):
+    """The ids that may still be picked, the likeliest first: int [K].
+
+    Where logits are equal, the lower id comes first.
+    """
+    ids = np.flatnonzero(logits > -np.inf)               # [K]
+    order = np.argsort(-logits[ids], kind="stable")      # [K]
+    return ids[order]                                    # [K]
+
+
+def keep_only(logits, ids):
+    """The logits of these ids, and -inf for all others: [V]."""
+    kept = np.full_like(logits, -np.inf)                 # [V]
+    kept[ids] = logits[ids]
+    return kept                                          # [V]
 
 
 def keep_top_k(logits, k):
-    """The k largest logits of each row, -inf for the rest; k = 0 keeps all."""
-    V = logits.shape[-1]
-    if k == 0 or k >= V:
+    """Top-k: keeps the k likeliest tokens, -inf for the rest. k = 0 keeps all. [V]"""
+    if k == 0 or k >= len(logits):
         return logits
-    ascending_from_kth = np.partition(logits, V - k, axis=-1)  # [B, V]
-    smallest = ascending_from_kth[:, [V - k]]                  # [B, 1]
-    return keep_largest(logits, k, smallest)                   # [B, V]
+    # For speed only: sort those that are not below the k-th largest logit, not all 50,257.
+    kth_largest = np.partition(logits, -k)[-k]
+    candidates = np.where(logits >= kth_largest, logits, -np.inf)  # [V]
+    return keep_only(logits, ranked(candidates)[:k])               # [V]
 
 
 def keep_top_p(logits, p):
-    """The largest logits of each row, as few as have the probability p or more; -inf for the rest.
+    """Top-p, or nucleus sampling: keeps the fewest tokens that together have probability p.
 
-    0 < p <= 1; 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. OpenAI's own script usually
-    keeps one token fewer: it drops the one with which the sum reaches p.
+    They are taken from the likeliest on. Of probabilities .5, .3 and .2, p = .7 keeps the first
+    two: .5 alone does not reach .7. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751.
+    (OpenAI's own script stops one token earlier: it drops the one that reaches p.)
     """
     if p == 1:
         return logits
-    descending = np.sort(logits, axis=-1)[:, ::-1]                  # [B, V]
-    probs = softmax(descending.astype(np.float64))                  # [B, V]
-    mass_before = probs.cumsum(axis=-1) - probs                     # [B, V]
-    needed = mass_before < p                                        # [B, V]
-    n_kept = needed.sum(axis=-1, keepdims=True)                     # [B, 1]
-    smallest = np.take_along_axis(descending, n_kept - 1, axis=-1)  # [B, 1]
-    return keep_largest(logits, n_kept, smallest)                   # [B, V]
+    ids = ranked(logits)                      # [K]
+    probs = softmax(logits[ids])              # [K]
+    before = probs.cumsum() - probs           # [K]  what the likelier tokens have together
+    return keep_only(logits, ids[before < p]) # [V]
 
 
-def sample(logits, rngs, temperature, top_k, top_p):
-    """One id for each row of logits [B, V], drawn with that row's own random generator: [B].
+def sample(logits, rng, temperature, top_k, top_p):
+    """Picks one id by the logits [V] of one sample.
 
-    Temperature 0 stands for its limit, the likeliest token, and draws nothing. Temperature comes
-    before top_p because it changes probabilities, and so what top_p keeps; top_k comes before
-    top_p, which then counts the probabilities among the k.
+    rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
+
+    Temperature comes first, because it changes the probabilities that top-p adds up. Top-k comes
+    before top-p, so that top-p counts the probabilities among the k tokens that are left.
     """
     if temperature == 0:
-        return logits.argmax(axis=-1)                                      # [B]
-    tempered = scale_by_temperature(logits, temperature)                   # [B, V]
-    within_k = keep_top_k(tempered, top_k)                                 # [B, V]
-    within_p = keep_top_p(within_k, top_p)                                 # [B, V]
-    # The Gumbel-max trick: with Gumbel noise added to its logit, a token comes out largest with
-    # just the probability that softmax gives it. When another number of rows rounds logits
-    # differently in the last bit, the largest nearly always stays the same, and so does the text.
-    noise = np.stack([rng.gumbel(size=logits.shape[-1]) for rng in rngs])  # [B, V]
-    noisy = within_p + noise                                               # [B, V]
-    return noisy.argmax(axis=-1)                                           # [B]
+        return logits.argmax()
+    tempered = scale_by_temperature(logits, temperature)  # [V]
+    within_k = keep_top_k(tempered, top_k)                # [V]
+    within_p = keep_top_p(within_k, top_p)                # [V]
+
+    # The Gumbel-max trick draws with the probabilities softmax(within_p), and needs no softmax:
+    # add to each logit its own random number, of the form -log(-log(u)) with u uniform between 0
+    # and 1 (Gumbel noise), and take the largest sum. Rounding in the last bit hardly ever changes
+    # which sum is the largest, so a seed gives the same text in a batch of any size.
+    ids = np.flatnonzero(within_p > -np.inf)              # [K]
+    noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
+    noisy = within_p[ids] + noise                         # [K]
+    return ids[noisy.argmax()]
 
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# A long prompt goes in this many tokens at a time: fewer scores are computed only to be masked,
-# and the arrays fit into the processor's own fast memory. Much smaller chunks would be slower.
+# A long prompt goes through the model in pieces of this many tokens, which is faster than whole:
+# a piece meets only the keys up to its own end, and its arrays fit into the processor's own fast
+# memory. Thanks to the cache, the logits are the same.
 CHUNK = 256
 
 
@@ -304,45 +397,60 @@ def generate(
     params,
     n_head,
     n_tokens_to_generate,
-    rngs,
+    rngs=None,
     temperature=0.0,
     top_k=0,
     top_p=1.0,
     stop_id=None,
 ):
-    """Continue one prompt, token by token, once for each random generator.
+    """Continues a prompt token by token. Yields int [B], the next id of each sample.
 
-    inputs: the prompt, a list of 1 to n_ctx ids. rngs: one numpy.random.Generator a row.
-    temperature, top_k, top_p: see `sample` and the functions it calls.
-    Yields int [B], the next id of each row, n_tokens_to_generate times. A row that drew stop_id
-    yields it again from then on; once all rows have, that is the end.
+    inputs: the prompt, a list of 1 to n_ctx ids. params: the weights. n_head: hparams["n_head"].
+    rngs: a numpy.random.Generator for each sample, which makes B samples. None makes one sample.
+    temperature, top_k, top_p: see `sample`; as they stand, the text is greedy.
+    stop_id: the id that ends a text. A sample that has drawn it yields it again and again, until
+    all samples have drawn it. None: all n_tokens_to_generate are made.
+    Raises ValueError for an argument out of range, and where the logits are not finite.
 
-    All rows have the same prompt, so there is nothing to pad, and it is computed once, as one row.
-    When a text outgrows the n_ctx positions that the model knows, its last n_ctx // 2 tokens
-    become a new prompt. The cache could not just drop its oldest tokens: the others were computed
-    at their old positions, and with the oldest in view.
+    All samples continue the same prompt. So the prompt goes through the model once, as one sample,
+    and only then does each sample get its own copy of the cache.
+
+    A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become
+    a new prompt, with no cache. It is not possible to drop the oldest token from the cache and go
+    on. The keys and values that remain were computed at their old positions, and from vectors that
+    had seen the oldest token. Half is a compromise. With more, the window would be full again
+    sooner, and computed anew more often. With less, the model would know less of its own text.
     """
+    rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
-    n_ctx = len(params["wpe"])
+    n_vocab, n_ctx = len(params["wte"]), len(params["wpe"])
+    checks.check_generate(inputs, n_vocab, n_ctx, n_tokens_to_generate, temperature, top_k, top_p)
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
-    ended = np.zeros(B, dtype=bool)                                     # [B]
+    ended = np.zeros(B, dtype=bool)                                   # [B]
     window = np.tile(inputs, (B, 1))
     new_ids, cache = window[:1], None
 
     for _ in range(n_tokens_to_generate):
         for start in range(0, new_ids.shape[1], CHUNK):
-            chunk = new_ids[:, start : start + CHUNK]                   # [1, T], later [B, T]
-            logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
+            chunk = new_ids[:, start : start + CHUNK]                 # [1, T], later [B, T]
+            with np.errstate(all="ignore"):  # some Macs warn of right products, numpy issue 28687
+                logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
+        if not np.isfinite(logits).all():
+            raise ValueError(
+                "the model's scores are not finite numbers, so its weights must be damaged: "
+                "`python utils.py verify MODEL_SIZE` checks them"
+            )
 
-        logits_by_row = np.broadcast_to(logits, (B, logits.shape[1]))   # [B, V]
-        drawn = sample(logits_by_row, rngs, temperature, top_k, top_p)  # [B]
-        next_ids = np.where(ended, stop_id, drawn)                      # [B]
+        by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
+        options = temperature, top_k, top_p
+        drawn = [sample(*pair, *options) for pair in zip(by_sample, rngs)]
+        next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
-        ended = next_ids == stop_id                                     # [B]
+        ended = next_ids == stop_id                                   # [B]
         if ended.all():
             return
-        new_ids = next_ids[:, None]                                     # [B, 1]
+        new_ids = next_ids[:, None]                                   # [B, 1]
         window = np.append(window, new_ids, axis=1)
         if window.shape[1] > n_ctx:
             window = window[:, -(n_ctx // 2) :]
@@ -367,32 +475,34 @@ def main(
     """Print continuations of a prompt; `python gpt2.py --help` tells what the options mean.
 
     From the command line every option arrives as text; from Python it may be a number.
-    Raises cli.CallError, a ValueError, where the call is wrong; ValueError where a file of the
+    Raises checks.CallError, a ValueError, where the call is wrong; ValueError where a file of the
     model is damaged; OSError where one is missing and cannot be had.
     """
     import cli
+    import printing
+    import prompts
     import utils
 
     # A wrong call is refused before anything slow starts.
-    n_tokens_to_generate = cli.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=0)
-    temperature = cli.number("temperature", temperature)
-    top_k = cli.integer("top_k", top_k, lowest=0)
-    top_p = cli.fraction("top_p", top_p)
-    nsamples = cli.integer("nsamples", nsamples, lowest=1)
+    n_tokens_to_generate = checks.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=0)
+    temperature = checks.number("temperature", temperature)
+    top_k = checks.integer("top_k", top_k, lowest=0)
+    top_p = checks.fraction("top_p", top_p)
+    nsamples = checks.integer("nsamples", nsamples, lowest=1)
     if batch_size is None:
         batch_size = min(nsamples, 8)
-    batch_size = cli.integer("batch_size", batch_size, lowest=1)
+    batch_size = checks.integer("batch_size", batch_size, lowest=1)
     if seed is not None:
-        seed = cli.integer("seed", seed, lowest=0)
+        seed = checks.integer("seed", seed, lowest=0)
     if models_dir is None:
         models_dir = utils.MODELS_DIR
     cli.check_model(model_size, models_dir)
-    prompt = cli.read_prompt(prompt)  # None: ask for prompts at the terminal
+    prompt = prompts.read_prompt(prompt)  # None: ask for prompts at the terminal
 
     encoder, hparams = utils.load_encoder_and_hparams(model_size, models_dir)
     n_ctx, n_head = hparams["n_ctx"], hparams["n_head"]
-    stop_id = cli.end_of_text(encoder)
-    ids = None if prompt is None else cli.encode_prompt(prompt, encoder, n_ctx)
+    stop_id = prompts.end_of_text(encoder)
+    ids = None if prompt is None else prompts.encode_prompt(prompt, encoder, n_ctx)
     cli.note_no_effect(temperature, top_k, top_p, nsamples, seed)
     params = utils.load_params(model_size, models_dir, hparams)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "stop_id": stop_id}
@@ -405,12 +515,12 @@ def main(
             n_rows = min(batch_size, nsamples - first)
             rngs = [np.random.default_rng(child) for child in seeds.spawn(n_rows)]
             steps = generate(ids, params, n_head, n_tokens_to_generate, rngs, **sampling)
-            cli.print_samples(
+            printing.print_samples(
                 steps, n_tokens_to_generate, n_rows, first, nsamples, encoder, len(ids), n_ctx
             )
 
     if prompt is None:
-        cli.session(answer, encoder, n_ctx)
+        prompts.session(answer, encoder, n_ctx, n_tokens_to_generate)
     else:
         answer(ids)
 

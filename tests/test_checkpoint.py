@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import checkpoint
+import openai_files
 import utils
 from tools.fuzz_checkpoint import read_or_refuse, reseal
 from tools.write_checkpoint import block as block_of
@@ -21,8 +23,8 @@ from tools.write_checkpoint import field, table, tensor_entry, trailer, varint, 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 SMALL = CHECKPOINTS / "small"
 INDEX = (SMALL / "model.ckpt.index").read_bytes()
-DATA_FILE = f"model.ckpt{utils.DATA}"
-HPARAMS = utils.read_hparams(SMALL / "hparams.json")
+DATA_FILE = f"model.ckpt{checkpoint.DATA}"
+HPARAMS = openai_files.read_hparams(SMALL / "hparams.json")
 TENSORS = dict(np.load(CHECKPOINTS / "small.npz"))
 SIZES = {  # n_embd, n_head, n_layer, n_parameters
     "124M": (768, 12, 12, 124439808),
@@ -86,7 +88,7 @@ def test_reads_a_checkpoint_of_tensorflow_bit_for_bit():
 
 def test_the_checkpoint_holds_what_training_leaves_in_it():
     """The test above is about a checkpoint in which other variables have to be passed over."""
-    tensors = utils.read_index(SMALL / "model.ckpt.index")
+    tensors = checkpoint.read_index(SMALL / "model.ckpt.index")
     assert tensors.keys() - TENSORS.keys() == {"global_step", "model/wte/Adam"}
 
 
@@ -107,7 +109,7 @@ def test_weights_are_plain_read_only_views_of_one_mapped_file():
 def test_our_writer_writes_what_tensorflow_writes(tmp_path):
     """So that the checkpoints that it writes for the tests below can stand for TensorFlow's."""
     data = (SMALL / DATA_FILE).read_bytes()
-    adam = utils.read_index(SMALL / "model.ckpt.index")["model/wte/Adam"]
+    adam = checkpoint.read_index(SMALL / "model.ckpt.index")["model/wte/Adam"]
     numbers = np.frombuffer(data, "<f4", offset=adam["offset"], count=adam["size"] // 4)
     extras = {
         "global_step": np.array(1000, np.int64),
@@ -127,6 +129,7 @@ def test_reads_the_shapes_of_every_size(size, tmp_path):
     with open(tmp_path / size / DATA_FILE, "r+b") as file:
         file.seek(-4, os.SEEK_END)
         file.write(np.float32(1.5).tobytes())
+    utils.note_checked(str(tmp_path / size), openai_files.weight_files(str(tmp_path / size)))
 
     start = time.perf_counter()
     params = utils.load_params(size, tmp_path, hparams)
@@ -143,8 +146,8 @@ def test_an_index_has_the_size_that_is_published(tmp_path):
     """Names, shapes and offsets of 124M and 355M take just the bytes that OpenAI's index has."""
     for size in ("124M", "355M"):
         write_checkpoint(tmp_path, hparams_of(size))
-        n_bytes = utils.size_of(tmp_path / "model.ckpt.index")
-        assert n_bytes == utils.PUBLISHED_SIZES[size]["model.ckpt.index"]
+        n_bytes = os.path.getsize(tmp_path / "model.ckpt.index")
+        assert n_bytes == openai_files.PUBLISHED_SIZES[size]["model.ckpt.index"]
 
 
 def test_reads_an_index_of_many_blocks(model):
@@ -165,6 +168,7 @@ def test_a_matrix_keeps_axes_of_one(model):
     """Only the axis that OpenAI put in front goes, even in a model with sizes of 1."""
     hparams = HPARAMS | {"n_embd": 1, "n_head": 1, "n_layer": 1}
     write_checkpoint(model, hparams)
+    utils.note_checked(str(model), openai_files.weight_files(str(model)))
     params = load(model)[2]
     assert params["blocks"][0]["attn"]["c_proj"]["w"].shape == (1, 1)
     assert params["wte"].shape == (HPARAMS["n_vocab"], 1)
@@ -184,7 +188,7 @@ def test_checkpoint_names_the_other_files(path, prefix, model):
     """Whatever folder of whatever machine TensorFlow saved in, the last part of the path counts."""
     text = f'model_checkpoint_path: "{path}"\nall_model_checkpoint_paths: "older"\n'
     (model / "checkpoint").write_text(text)
-    for ending in (".index", utils.DATA):
+    for ending in (".index", checkpoint.DATA):
         (model / f"model.ckpt{ending}").rename(model / f"{prefix}{ending}")
     assert len(flat(load(model)[2])) == 40
 
@@ -220,7 +224,7 @@ def masked(crc):
 )
 def test_crc32c_equals_the_published_examples(data, crc):
     """Those of RFC 3720, B.4, and the one that catalogues of CRCs give."""
-    assert utils.masked_crc32c(data) == masked(crc)
+    assert checkpoint.masked_crc32c(data) == masked(crc)
 
 
 def test_crc32c_equals_the_usual_loop():
@@ -229,7 +233,7 @@ def test_crc32c_equals_the_usual_loop():
     for _ in range(8):
         table = (table >> 1) ^ (table & 1) * np.uint32(0x82F63B78)
     table = table.tolist()
-    row = 4 * utils.ROW
+    row = 4 * checkpoint.ROW
     data = np.random.default_rng(0).integers(0, 256, 2 * row + 6, dtype=np.uint8)
     lengths = [*range(10), row - 5, row - 4, row - 1, row, row + 1, 2 * row, 2 * row + 5]
     crc, crcs = 0xFFFFFFFF, []
@@ -237,8 +241,8 @@ def test_crc32c_equals_the_usual_loop():
         crcs.append(crc ^ 0xFFFFFFFF)
         crc = table[(crc ^ byte) & 255] ^ crc >> 8
     for length in lengths:
-        assert utils.masked_crc32c(data[:length]) == masked(crcs[length])
-        assert utils.masked_crc32c(data[:length].tobytes()) == masked(crcs[length])
+        assert checkpoint.masked_crc32c(data[:length]) == masked(crcs[length])
+        assert checkpoint.masked_crc32c(data[:length].tobytes()) == masked(crcs[length])
 
 
 # ---- Damage --------------------------------------------------------------------------------
@@ -260,7 +264,7 @@ def table_with(tensors=TENSORS, header=field(1, 1), **changes):
 
 def compressed(index):
     """The same index, with its data block said to be compressed, and a checksum for that."""
-    metaindex, _ = utils.read_varint(index[-48:], 0)  # which follows the one data block
+    metaindex, _ = checkpoint.read_varint(index[-48:], 0)  # which follows the one data block
     data_block = index[: metaindex - 5]
     return data_block + trailer(data_block, compression=1) + index[metaindex:]
 
@@ -278,7 +282,7 @@ html = b"<html><body>Please log in to this network</body></html>" * 9
         (INDEX[:-1], "not the index of a TensorFlow checkpoint"),
         (INDEX[1:], "does not have its checksum"),
         (INDEX[:500] + b"\0" + INDEX[501:], "does not have its checksum"),
-        (INDEX[-48:], "refers to bytes beyond its end"),
+        (INDEX[-48:], "it refers to bytes beyond its end"),
         (compressed(INDEX), "is compressed"),
         (table_with(header=field(1, 2)), "several data files"),
         (table_with(header=b""), "several data files"),
@@ -345,7 +349,7 @@ def test_a_checkpoint_file_that_names_nothing_is_refused(text, model):
         load(model)
 
 
-@pytest.mark.parametrize("name", utils.FILES)
+@pytest.mark.parametrize("name", openai_files.FILES)
 def test_a_partial_model_names_what_is_missing(name, model):
     """A folder of one's own is not fetched: the message lists what to put there."""
     (model / name).rename(model / f"{name}.part")
@@ -401,7 +405,7 @@ def index_of(block, n_handles):
     handles = block_of([(b"%06d" % i, handle) for i in range(n_handles)])
     data = block + trailer(block)
     footer = varint(0) + varint(0) + varint(len(data)) + varint(len(handles))
-    return data + handles + trailer(handles) + footer.ljust(40, b"\0") + utils.MAGIC
+    return data + handles + trailer(handles) + footer.ljust(40, b"\0") + checkpoint.MAGIC
 
 
 def test_a_small_index_cannot_make_a_large_table(tmp_path):
@@ -415,7 +419,7 @@ def test_a_small_index_cannot_make_a_large_table(tmp_path):
 
     start = time.perf_counter()
     with pytest.raises(ValueError, match="share more than they can"):
-        utils.read_index(tmp_path / "keys.index")
+        checkpoint.read_index(tmp_path / "keys.index")
     with pytest.raises(ValueError, match="overlap"):
-        utils.read_index(tmp_path / "blocks.index")
+        checkpoint.read_index(tmp_path / "blocks.index")
     assert time.perf_counter() - start < 5

@@ -98,8 +98,8 @@ def test_the_prompt_is_only_read():
 
 def test_a_row_that_ended_waits_for_the_others(monkeypatch):
     """It repeats stop_id, and the step in which the last row ends is the last."""
-    script = iter([[1, 2, 3], [9, 2, 3], [4, 9, 3], [4, 4, 9], [4, 4, 4]])
-    monkeypatch.setattr(gpt2, "sample", lambda *_: np.array(next(script)))
+    script = iter([1, 2, 3] + [9, 2, 3] + [4, 9, 3] + [4, 4, 9] + [4, 4, 4])
+    monkeypatch.setattr(gpt2, "sample", lambda *_: next(script))
     ids = generate(PROMPT, 10, n_rows=3, stop_id=9)
     assert ids.tolist() == [[1, 9, 9, 9], [2, 2, 9, 9], [3, 3, 3, 9]]
 
@@ -113,7 +113,7 @@ def test_stop_id_in_the_prompt_ends_nothing():
 
 def test_without_stop_id_nothing_stops(monkeypatch):
     """Not even the last id of the vocabulary."""
-    monkeypatch.setattr(gpt2, "sample", lambda *_: np.array([V - 1]))
+    monkeypatch.setattr(gpt2, "sample", lambda *_: V - 1)
     assert generate(PROMPT, 5).tolist() == [[V - 1] * 5]
 
 

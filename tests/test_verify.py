@@ -7,14 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import checkpoint
+import openai_files
 import utils
+from tools.write_checkpoint import write_checkpoint
 
 ROOT = Path(utils.__file__).parent
 SMALL = Path(__file__).parent / "checkpoints" / "small"
-DATA_FILE = f"model.ckpt{utils.DATA}"
-TENSORS = utils.read_index(SMALL / "model.ckpt.index")
+DATA_FILE = f"model.ckpt{checkpoint.DATA}"
+TENSORS = checkpoint.read_index(SMALL / "model.ckpt.index")
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def test_a_sound_model_has_a_line_for_each_file_and_a_total(model, capsys):
     """Name, bytes, what was checked."""
     result, lines, total = verify(model, capsys)
     assert result is True
-    assert [line.split()[0] for line in lines] == list(utils.FILES)
+    assert [line.split()[0] for line in lines] == list(openai_files.FILES)
     assert all(re.search(r" [\d,]+ bytes  ok: \w", line) for line in lines)
     assert total == "small: 6 of 6 files are right"
 
@@ -62,7 +66,7 @@ def test_a_flipped_bit_in_a_tensor_is_found(name, model, capsys):
     overwrite(model / DATA_FILE, position, bytes([content[position] ^ 16]))
     result, lines, total = verify(model, capsys)
     assert result is False
-    assert f"WRONG: {model / DATA_FILE}: {name} does not have its checksum" in lines[-1]
+    assert f"WRONG: {model / DATA_FILE} is damaged: {name} does not have its checksum" in lines[-1]
     assert total == "small: 5 of 6 files are right"
 
 
@@ -74,24 +78,24 @@ def test_a_hole_of_zeros_is_found(model, capsys):
     assert "does not have its checksum" in lines[-1]
 
 
-@pytest.mark.parametrize("name", utils.FILES)
+@pytest.mark.parametrize("name", openai_files.FILES)
 def test_a_missing_file_is_found(name, model, capsys):
     """And so is what cannot be checked without it."""
     (model / name).unlink()
     result, lines, _ = verify(model, capsys)
     assert result is False
-    line = lines[utils.FILES.index(name)]
+    line = lines[openai_files.FILES.index(name)]
     assert line.split() == [name, "0", "bytes", "WRONG:", "missing"]
 
 
-@pytest.mark.parametrize("name", utils.FILES)
+@pytest.mark.parametrize("name", openai_files.FILES)
 @pytest.mark.parametrize("content", [b"", b"<html>Not Found</html>", b"\xff\xfe\x00"])
 def test_a_foreign_file_is_found(name, content, model, capsys):
     """Whatever it is."""
     (model / name).write_bytes(content)
     result, lines, _ = verify(model, capsys)
     assert result is False
-    assert "WRONG" in lines[utils.FILES.index(name)]
+    assert "WRONG" in lines[openai_files.FILES.index(name)]
 
 
 def test_a_changed_letter_in_the_vocabulary_is_found(model, capsys):
@@ -101,7 +105,7 @@ def test_a_changed_letter_in_the_vocabulary_is_found(model, capsys):
         (model / name).write_bytes(content.replace(b"in", b"im", 1))
         result, lines, _ = verify(model, capsys)
         assert result is False
-        assert "WRONG" in lines[utils.FILES.index("vocab.bpe")]
+        assert "WRONG" in lines[openai_files.FILES.index("vocab.bpe")]
         (model / name).write_bytes(content)
 
 
@@ -115,10 +119,78 @@ def test_openais_names_are_held_to_what_is_published(model, capsys):
     assert total == "124M: 1 of 6 files are right"
 
 
-def test_starting_does_not_read_the_weights(model):
-    """A run does not wait for a check of 500 MB: the wrong byte is for `verify` to find."""
-    overwrite(model / DATA_FILE, 50_000, b"\xff")
-    utils.load_encoder_hparams_and_params("small", model.parent)
+# ---- Once before the first use -------------------------------------------------------------
+
+
+def load(folder):
+    return utils.load_encoder_hparams_and_params(folder.name, folder.parent)
+
+
+@pytest.fixture
+def n_checks(monkeypatch):
+    """The list of all checks of a data file: it grows by one with each."""
+    checks, original = [], checkpoint.check_data
+    monkeypatch.setattr(checkpoint, "check_data", lambda *a: checks.append(a) or original(*a))
+    return checks
+
+
+def test_damaged_weights_make_no_text(model):
+    """Zeros in the place of weights, and a NaN whose checksum is right, are refused at the start."""
+    overwrite(model / DATA_FILE, 50_000, bytes(10_000))
+    with pytest.raises(ValueError, match="does not have its checksum.*utils.py verify small"):
+        load(model)
+    tensors = dict(np.load(SMALL.parent / "small.npz"))
+    tensors["model/ln_f/b"][3] = np.nan
+    write_checkpoint(model, openai_files.read_hparams(model / "hparams.json"), tensors)
+    with pytest.raises(ValueError, match="model/ln_f/b has numbers that are .* not numbers"):
+        load(model)
+
+
+def test_weights_are_checked_once(model, n_checks):
+    """And again when the file has changed, or the folder has another name."""
+    load(model)
+    load(model)
+    assert len(n_checks) == 1
+    os.utime(model / DATA_FILE, ns=(0, 0))
+    load(model)
+    assert len(n_checks) == 2
+    moved = model.rename(model.parent / "moved")
+    load(moved)
+    load(moved)
+    assert len(n_checks) == 3
+
+
+def test_weights_that_became_wrong_are_refused_again(model):
+    """A check that has passed does not stand for a file that was written to later."""
+    load(model)
+    overwrite(model / DATA_FILE, 50_000, bytes(10_000))
+    with pytest.raises(ValueError, match="checksum"):
+        load(model)
+
+
+@pytest.mark.parametrize("note", [b"", b"[", b"[]", b'{"x": 1}', b"\xff", b"[" * 100_000])
+def test_a_damaged_note_is_no_note(note, model, n_checks):
+    """Whatever is in the file that notes the check, the weights are checked."""
+    (model / utils.CHECKED_FILE).write_bytes(note)
+    load(model)
+    load(model)
+    assert len(n_checks) == 1
+
+
+def test_a_check_that_takes_long_is_announced(model, monkeypatch, capsys):
+    """It says which folder is checked; where the note cannot be written, it says that too."""
+    monkeypatch.setattr(utils, "LARGE", 1000)
+    load(model)
+    assert str(model) in capsys.readouterr().err
+    load(model)
+    assert capsys.readouterr().err == ""
+
+    os.remove(model / utils.CHECKED_FILE)
+    monkeypatch.setattr(os, "replace", lambda *paths: open("/", "w"))
+    for _ in range(2):
+        load(model)
+        assert "read-only, so every start" in capsys.readouterr().err
+    assert not list(model.glob("*.part"))
 
 
 # ---- The command line ----------------------------------------------------------------------
@@ -149,7 +221,7 @@ def test_what_a_damaged_file_leaves_unchecked_is_not_called_wrong(model):
     lines = run("verify", "small", "--models_dir", model.parent).stdout.splitlines()
     states = {line.split()[0]: line.split("bytes")[1].strip() for line in lines[:-1]}
     assert [name for name in states if states[name].startswith("WRONG: ")] == ["hparams.json"]
-    assert states[f"model.ckpt{utils.DATA}"].startswith("not checked: ")
+    assert states[f"model.ckpt{checkpoint.DATA}"].startswith("not checked: ")
     assert lines[-1] == "small: 1 of 6 files are right"
 
 
@@ -193,7 +265,7 @@ def test_openais_sizes_and_folders_are_models(name):
 @pytest.mark.parametrize(
     "name",
     ["", ".", "..", "../small", "small/", "/", "./small", "a/../small", "..\\small", "C:small"]
-    + ["335M", "124m ", "gpt2", "small\0", "small\n", str(SMALL), "None", "--help"],
+    + ["335M", "124m ", "gpt3", "small\0", "small\n", str(SMALL), "None", "--help"],
 )
 def test_anything_else_is_refused_in_one_line(name):
     """With a list of what there is, and nothing is written."""

@@ -15,7 +15,8 @@ import tracemalloc
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-import utils  # noqa: E402
+import checkpoint  # noqa: E402
+import openai_files  # noqa: E402
 from tools.write_checkpoint import trailer  # noqa: E402
 
 SMALL = os.path.join(os.path.dirname(__file__), "..", "tests", "checkpoints", "small")
@@ -27,7 +28,7 @@ def read_varints(data, count):
     """The first numbers in some bytes."""
     numbers, position = [], 0
     for _ in range(count):
-        number, position = utils.read_varint(data, position)
+        number, position = checkpoint.read_varint(data, position)
         numbers.append(number)
     return numbers
 
@@ -38,7 +39,7 @@ def reseal(damaged, index):
     index: the sound one, which tells where the blocks are.
     """
     *_, offset, size = read_varints(index[-48:], 4)
-    blocks = [read_varints(handle, 2) for _, handle in utils.read_block(index, offset, size)]
+    blocks = [read_varints(handle, 2) for _, handle in checkpoint.read_block(index, offset, size)]
     for offset, size in [*blocks, (offset, size)]:
         end = offset + size
         if end + 5 <= len(damaged):
@@ -53,7 +54,7 @@ def read_or_refuse(path, index, hparams):
     start = time.process_time()
     message = None
     try:
-        utils.check_tensors(path, utils.read_index(path), hparams)
+        checkpoint.check_tensors(path, checkpoint.read_index(path), hparams)
     except ValueError as error:
         message = str(error)
         assert str(path) in message and "\n" not in message, message
@@ -85,8 +86,8 @@ def main(seconds="60", seed="0"):
     rng = random.Random(int(seed))
     with open(os.path.join(SMALL, "model.ckpt.index"), "rb") as file:
         index = file.read()
-    hparams = utils.read_hparams(os.path.join(SMALL, "hparams.json"))
-    utils.read_index(os.path.join(SMALL, "model.ckpt.index"))  # builds the tables of the checksum
+    hparams = openai_files.read_hparams(os.path.join(SMALL, "hparams.json"))
+    checkpoint.read_index(os.path.join(SMALL, "model.ckpt.index"))  # builds the tables of the checksum
 
     outcomes = {}
     end = time.monotonic() + float(seconds)

@@ -4,7 +4,7 @@
     write_checkpoint("models/shape", hparams)            any size at once: all weights 0, and the
                                                          data file a hole that takes no disk
 
-This is the way back from what utils.py reads; the format is drawn there.
+This is the way back from what checkpoint.py reads; the format is drawn there.
 """
 
 import json
@@ -12,6 +12,8 @@ import os
 
 import numpy as np
 
+import checkpoint
+import weights
 import utils
 
 DTYPES = {
@@ -37,8 +39,8 @@ def varint(number):
 def field(number, value):
     """One field of a protobuf message: a varint for an int, else bytes with their length."""
     if isinstance(value, int):
-        return varint(number << 3 | utils.VARINT) + varint(value)
-    return varint(number << 3 | utils.BYTES) + varint(len(value)) + value
+        return varint(number << 3 | checkpoint.VARINT) + varint(value)
+    return varint(number << 3 | checkpoint.BYTES) + varint(len(value)) + value
 
 
 def tensor_entry(dtype, shape, offset, size, crc32c, shard_id=0):
@@ -49,7 +51,7 @@ def tensor_entry(dtype, shape, offset, size, crc32c, shard_id=0):
         field(1, dtype)
         + field(2, dims)
         + b"".join(field(number, value) for number, value in numbers.items() if value != 0)
-        + varint(6 << 3 | utils.FIXED32)
+        + varint(6 << 3 | checkpoint.FIXED32)
         + crc32c.to_bytes(4, "little")
     )
 
@@ -72,7 +74,7 @@ def block(entries):
 def trailer(block, compression=0):
     """What follows a block: how it is compressed, and its checksum."""
     compression = bytes([compression])
-    return compression + utils.masked_crc32c(block + compression).to_bytes(4, "little")
+    return compression + checkpoint.masked_crc32c(block + compression).to_bytes(4, "little")
 
 
 def table(entries, block_size=2**18):
@@ -96,7 +98,7 @@ def table(entries, block_size=2**18):
     last_keys[-1] = bytes([last_keys[-1][0] + 1])
     index = block(list(zip(last_keys, data_handles)))
     footer = metaindex + varint(len(data)) + varint(len(index))
-    return data + index + trailer(index) + footer.ljust(40, b"\0") + utils.MAGIC
+    return data + index + trailer(index) + footer.ljust(40, b"\0") + checkpoint.MAGIC
 
 
 def write_checkpoint(folder, hparams, tensors=None, prefix="model.ckpt", block_size=2**18):
@@ -116,8 +118,12 @@ def write_checkpoint(folder, hparams, tensors=None, prefix="model.ckpt", block_s
     offset = 0
     shapes = dict(tensors or {})
     if tensors is None:
-        utils.map_tree(shapes.__setitem__, utils.shapes_of(hparams))
-    with open(os.path.join(folder, prefix + utils.DATA), "wb") as file:
+
+        def note(name, shape):
+            shapes[name] = checkpoint.stored_shape(name, shape)
+
+        weights.map_tree(note, weights.shapes_of(hparams))
+    with open(os.path.join(folder, prefix + checkpoint.DATA), "wb") as file:
         for name in sorted(shapes):
             if tensors is None:
                 dtype, shape, crc32c = "float32", shapes[name], 0
@@ -125,7 +131,7 @@ def write_checkpoint(folder, hparams, tensors=None, prefix="model.ckpt", block_s
             else:
                 array = np.asarray(tensors[name])
                 dtype, shape, data = array.dtype.name, array.shape, array.tobytes()
-                size, crc32c = len(data), utils.masked_crc32c(data)
+                size, crc32c = len(data), checkpoint.masked_crc32c(data)
                 file.write(data)
             entry = tensor_entry(DTYPES[dtype], shape, offset, size, crc32c)
             entries.append((name.encode(), entry))

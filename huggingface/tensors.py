@@ -169,8 +169,9 @@ def weight_of(path, data, tensor):
     begin, dtype, shape = tensor["offset"], tensor["dtype"], tensor["shape"]
     if dtype == "F32" and begin % 4 == 0:
         return data[begin : begin + tensor["size"]].view("<f4").reshape(shape)
-    # In files of older versions the data may begin anywhere. NumPy multiplies matrices of float32
-    # that do not begin at a multiple of 4 bytes 30 times slower, so they are copied.
+    # Files written before 2023 have no spaces at the end of the header, so their data may begin
+    # anywhere; openai-community/gpt2 and distilbert/distilgpt2 are such files. NumPy multiplies
+    # with float32 that does not begin at a multiple of 4 bytes 30 times slower, so it is copied.
     numbers = np.fromfile(path, SUPPORTED[dtype], count=math.prod(shape), offset=begin)
     if dtype == "BF16":
         numbers = (numbers.astype("<u4") << 16).view("<f4")

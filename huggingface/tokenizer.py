@@ -117,36 +117,55 @@ def load_encoder(folder, n_vocab, end_of_text):
     added = read_added_tokens(folder, tokenizer_json, names, n_vocab)
 
     # The characters of a name stand for bytes. A name with a character that stands for none, such
-    # as an added "<my token>" with its space, stands for itself.
-    byte_of = dict.fromkeys(range(256), 256)  # 256 is no byte: latin-1 cannot encode it
-    byte_of |= {ord(character): byte for byte, character in enumerate(byte_alphabet())}
-
-    def bytes_of(name):
-        try:
-            return name.translate(byte_of).encode("latin-1")
-        except UnicodeEncodeError:
-            return name.encode("utf-8", "replace")
-
-    in_bytes = {name: bytes_of(name) for name in names}
+    # as an added "<my token>" with its space, stands for itself, and merges do not make it.
+    byte_of = {ord(character): byte for byte, character in enumerate(byte_alphabet())}
+    alphabet = set(byte_alphabet())
+    all_names = names | {token["content"]: token["id"] for token in added}
+    in_bytes = {
+        name: name.translate(byte_of).encode("latin-1")
+        for name in all_names
+        if alphabet.issuperset(name)
+    }
     tokens = [b""] * n_vocab
-    for name, id in [*names.items(), *((token["content"], token["id"]) for token in added)]:
+    for name, id in all_names.items():
         if id >= n_vocab:
             raise Unsupported(
                 f"{folder}: the tokenizer has the token {shown(name)} with the id {id}, and the "
                 f"model has {n_vocab} ids, from 0 on: model.resize_token_embeddings"
                 f"(len(tokenizer)), then save the model again"
             )
-        tokens[id] = in_bytes[name] if name in in_bytes else bytes_of(name)
+        tokens[id] = in_bytes[name] if name in in_bytes else name.encode("utf-8", "replace")
 
-    ids = {in_bytes[name]: id for name, id in names.items()}
+    ids = {in_bytes[name]: id for name, id in names.items() if name in in_bytes}
     lacking = {bytes([byte]) for byte in range(256)} - set(ids)
     if lacking:
         raise Unsupported(
-            f"{os.path.join(folder, vocabulary)} has no token for the byte {min(lacking)!r}, and "
-            f"GPT-2's tokenizer has one for every byte: run this model with transformers"
+            f"{folder}: the tokenizer has no token for the byte {min(lacking)!r}, and GPT-2's has "
+            f"one for every byte: run this model with transformers"
         )
-    ranks = {(in_bytes[left], in_bytes[right]): rank for rank, (left, right) in enumerate(merges)}
+    ranks = rank_merges(os.path.join(folder, vocabulary), merges, in_bytes, ids)
     return AddedTokensEncoder(tokens, ids, ranks, added, end_of_text)
+
+
+def rank_merges(path, merges, in_bytes, ids):
+    """The merges as encoder.merge wants them: dict (bytes, bytes) -> rank.
+
+    merges: list of "left right" or [left, right], from the file at `path`. in_bytes: dict of
+    name -> bytes. ids: the tokens that merges make. Raises ValueError if a merge makes no token.
+    """
+    ranks = {}
+    for rank, merge in enumerate(merges):
+        try:
+            left, right = merge.split(" ") if isinstance(merge, str) else merge
+            pair = in_bytes[left], in_bytes[right]
+        except (ValueError, TypeError, KeyError):
+            pair = None
+        if pair is None or pair[0] + pair[1] not in ids:
+            raise ValueError(f"{path}: the merge {shown(merge)} is not two tokens that join")
+        ranks[pair] = rank
+    if len(ranks) < len(merges):
+        raise ValueError(f"{path} lists a merge twice")
+    return ranks
 
 
 # ---- The vocabulary ------------------------------------------------------------------------
@@ -167,30 +186,25 @@ def read_vocabulary(folder, tokenizer_json):
 
     tokenizer_json: what is in tokenizer.json, {} if the folder has none.
     names: dict name -> id. A name is a token, written in the alphabet of encoder.byte_alphabet.
-    merges: list of (left, right), both names. Raises ValueError naming the file that is damaged.
+    merges: list, whose elements `rank_merges` checks. Raises ValueError naming a damaged file.
     """
     if tokenizer_json:
-        path = merges_path = os.path.join(folder, "tokenizer.json")
+        path = os.path.join(folder, "tokenizer.json")
         check_tokenizer_json(path, tokenizer_json)
         model = section(tokenizer_json, "model")
         names, merges = model.get("vocab"), model.get("merges")
     else:
-        path, merges_path = (os.path.join(folder, name) for name in ("vocab.json", "merges.txt"))
-        names, merges = read_json(folder, "vocab.json"), read_lines(merges_path)
+        path = os.path.join(folder, "vocab.json")
+        names = read_json(folder, "vocab.json")
+        merges = read_lines(os.path.join(folder, "merges.txt"))
 
     if not isinstance(names, dict) or not all(type(id) is int and id >= 0 for id in names.values()):
         raise ValueError(f"{path} does not give every token an id, a whole number from 0 on")
     if len(set(names.values())) < len(names):
         raise ValueError(f"{path} gives two tokens the same id")
-    merges = merges if isinstance(merges, list) else [merges]
-    pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges]
-    for pair in pairs:
-        is_pair = isinstance(pair, list) and len(pair) == 2 and {str} == set(map(type, pair))
-        if not (is_pair and pair[0] in names and pair[1] in names and pair[0] + pair[1] in names):
-            raise ValueError(f"{merges_path}: the merge {shown(pair)} is not two tokens that join")
-    if len(set(map(tuple, pairs))) < len(pairs):
-        raise ValueError(f"{merges_path} lists a merge twice")
-    return names, pairs
+    if not isinstance(merges, list):
+        raise ValueError(f"{path} has no list of merges")
+    return names, merges
 
 
 def read_lines(path):
@@ -245,7 +259,8 @@ def read_added_tokens(folder, tokenizer_json, names, n_vocab):
     for id, token in listed:
         token = read_added_token(folder, token)
         known = added.setdefault(token["content"], {**token, "id": id})
-        if type(id) is not int or id < 0 or known["id"] != id:
+        is_id = type(id) is int and id >= 0
+        if not is_id or not id == known["id"] == names.get(token["content"], id):
             raise ValueError(f"{folder}: the added token {shown(token['content'])} has no clear id")
 
     next_id = 1 + max([-1, *names.values(), *(token["id"] for token in added.values())])

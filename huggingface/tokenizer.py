@@ -15,7 +15,7 @@ prompt, it becomes this one token, and the text on either side of it is encoded 
     "Hi <|user|>!"  ->  "Hi ", <|user|>, "!"  ->  17250 220 50257 0
 
 The same holds for <|endoftext|> here. (In a prompt for one of OpenAI's models, "<|endoftext|>" is
-ordinary text.) transformers does it this way, and such a model shall write here what it writes
+ordinary text.) transformers does it this way, and a model should write the same here as it does
 there.
 
 tokenizer.json, tokenizer_config.json and added_tokens.json list added tokens with their ids.
@@ -83,7 +83,7 @@ class AddedTokensEncoder(Encoder):
         self.end_of_text = end_of_text
         self.added = {token["content"]: token["id"] for token in added}
         # transformers first looks in the whole text for the tokens that are not "normalized", and
-        # then in what is left for the others. Of two that begin in one place, the longer counts.
+        # then in what is left for the others. Of two that begin at the same place, the longer wins.
         self.patterns = []
         for normalized in (False, True):
             texts = [token["content"] for token in added if token["normalized"] is normalized]
@@ -112,7 +112,10 @@ def load_encoder(folder, n_vocab, end_of_text):
     n_vocab: how many rows the model's embedding table has. end_of_text: an id, or None.
     """
     *_, vocabulary = tokenizer_files(folder)
-    tokenizer_json = read_json(folder, vocabulary) if vocabulary == "tokenizer.json" else {}
+    tokenizer_json = {}
+    if vocabulary == "tokenizer.json":
+        tokenizer_json = read_json(folder, vocabulary)
+        check_tokenizer_json(os.path.join(folder, vocabulary), tokenizer_json)
     names, merges = read_vocabulary(folder, tokenizer_json)
     added = read_added_tokens(folder, tokenizer_json, names, n_vocab)
 
@@ -190,7 +193,6 @@ def read_vocabulary(folder, tokenizer_json):
     """
     if tokenizer_json:
         path = os.path.join(folder, "tokenizer.json")
-        check_tokenizer_json(path, tokenizer_json)
         model = section(tokenizer_json, "model")
         names, merges = model.get("vocab"), model.get("merges")
     else:

@@ -181,3 +181,10 @@ def test_add_bos_token_counts_without_a_tokenizer_json(folder):
     as_two_files(folder)
     with pytest.raises(ValueError, match="add_bos_token is True.*begin prompts with"):
         load(folder)
+
+
+def test_empty_tokenizer_json_is_refused(folder):
+    """An empty JSON object is not taken for a missing file."""
+    write(folder, "tokenizer.json", {})
+    with pytest.raises(ValueError, match="tokenizer.json: pre_tokenizer.type is None"):
+        load(folder)

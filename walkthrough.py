@@ -1,20 +1,20 @@
-"""Writes walkthrough.html: gpt2.py, and beside each of its lines what it made of your prompt.
+"""Writes walkthrough.html, a page that explains one run of gpt2.py with the run's own numbers.
 
     python walkthrough.py "The king said"
     python walkthrough.py "The king said" --model_size 124M --layer 1,6,12
 
-There is no second model here that could differ from the first: the page is made by running
-gpt2.py itself, while a tracer notes what each of its lines makes. This file holds the command and
-the order of the page. The folder `page` holds the rest, to be read in this order:
+The page runs gpt2.py itself, while a tracer notes what each of its lines makes. So there is no
+second model here that could differ from the first. This file holds the command and the order of
+the page. The folder `page` holds everything else:
 
-    tracer.py               runs a function and notes what each line of gpt2.py makes
+    tracer.py               runs a function, and notes what each line of a file makes
     markup.py               builds HTML
-    png.py, pictures.py     an array as a picture
-    values.py               a value as HTML: name, shape, type, range, picture
-    run.py                  one traced run of gpt2.main, and how to find something in it
+    png.py, pictures.py     turn an array into a picture
+    values.py               shows a value: its name, shape, type, range, and picture
+    run.py                  one traced run of gpt2.main, and how to find a value in it
     chapter_*.py            the chapters of the page, one file each
-    listing.py              the last chapter: gpt2.py line by line
-    quoting.py              a command that can be pasted, characters that a page can hold
+    listing.py              the last chapter, gpt2.py line by line
+    quoting.py              a command that can be pasted, and characters that a page can hold
     style.css, reading.js   the style sheet, and the script that shows the number in a cell
 """
 
@@ -30,6 +30,7 @@ if __name__ == "__main__":  # Every program here begins like this: console.py sa
 import base64
 import contextlib
 import hashlib
+import io
 import os
 import re
 
@@ -52,24 +53,27 @@ from page.quoting import command, readable
 from page.run import Run
 
 MAX_TOKENS = 64  # of a prompt: the page shows each of them many times
+SHORT_TEXT = 32  # tokens: all layers of a small model still fit on a page of 2 MB
 MAX_NEW_TOKENS = 32
 
 HELP = """\
 usage: python walkthrough.py "PROMPT" [--OPTION VALUE ...]
 
-Runs gpt2.py and writes a web page that shows what each of its lines made of PROMPT.
+Runs gpt2.py on PROMPT and writes a web page about this run: how the text became tokens and
+vectors, which token looked at which, why each new token was chosen, and what each line of the
+program made.
 
   --output {output}
-      The file to write. It needs no network and no other file.
+      The file to write. To read it, a browser needs no network and no other file.
   --layer LAYERS
-      Which layers to show in full: 1,6,12 for example, or all. Default: all of a model with up
-      to six, else the first and the last.
+      The layers to show in full: 1,6,12 for example, or all. Default: all if the model has up to
+      six layers and the text up to 32 tokens, else the first and the last.
   --model_size {model_size}
-      tiny, which is there already; 124M, 355M, 774M or 1558M; or a folder in models_dir.
+      tiny, which comes with the program; 124M, 355M, 774M or 1558M; or a folder in models_dir.
   --n_tokens_to_generate {n_tokens_to_generate}
   --temperature {temperature}, --top_k {top_k}, --top_p {top_p}, --seed {seed}
   --models_dir DIR
-      As in gpt2.py, whose --help explains them. --temperature 0 leaves the other three idle.
+      As in gpt2.py, whose --help explains them.
 """
 
 # ---- The page ------------------------------------------------------------------------------
@@ -160,10 +164,14 @@ def layer_rules(layers):
 # ---- The command line ----------------------------------------------------------------------
 
 
-def chosen_layers(layer, n_layer):
-    """Which layers to show in full, counted from 0. Raises checks.CallError for what is none."""
+def chosen_layers(layer, n_layer, n_tokens):
+    """The layers to show in full, as a list of numbers from 0. Raises checks.CallError.
+
+    layer: what was asked for. n_tokens: the length of the text, with the tokens to be added.
+    """
     if layer is None:
-        return list(range(n_layer)) if n_layer <= 6 else [0, n_layer - 1]
+        is_small = n_layer <= 6 and n_tokens <= SHORT_TEXT
+        return list(range(n_layer)) if is_small else [0, n_layer - 1]
     if str(layer) == "all":
         return list(range(n_layer))
     words = str(layer).split(",")
@@ -209,10 +217,11 @@ def main(
         raise checks.CallError("there is no prompt: give one in quotes")
 
     encoder, hparams = utils.load_encoder_and_hparams(model_size, where)
-    n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
+    with contextlib.redirect_stderr(io.StringIO()):  # gpt2.main will say its notes on the prompt
+        n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
     if n_ids > MAX_TOKENS:
         raise checks.CallError(f"the prompt has {n_ids} tokens, a page shows at most {MAX_TOKENS}")
-    layers = chosen_layers(layer, hparams["n_layer"])
+    layers = chosen_layers(layer, hparams["n_layer"], n_ids + n_tokens)
     options = {
         "prompt": prompt,
         "n_tokens_to_generate": n_tokens,

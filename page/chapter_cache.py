@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import gpt2
-from page.markup import joined, opening, prose, sentences, short, table, tag
+from page.markup import count, joined, opening, prose, sentences, short, table, tag
 from page.run import step_of
 
 QUESTION = "Does each new token cost as much as the whole text before it?"
@@ -39,7 +39,7 @@ def chapter(run):
     T = len(run.ids)
     findings = [
         sentences(
-            f"The first step read {T} tokens, the second one token, {{}}. "
+            f"The first step read {count(T, 'token')}, the second 1 token, {{}}. "
             + ("" if T == 1 else f"The first step needed {counts[0][2] / counts[1][2]:.1f} times "
                "as many multiplications with weights."), run.token(run.new_ids[0]),
         ),

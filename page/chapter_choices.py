@@ -3,7 +3,7 @@
 import numpy as np
 
 import gpt2
-from page.markup import fold, joined, opening, percent, prose, sentences, short, table, tag
+from page.markup import count, fold, joined, opening, percent, prose, sentences, short, table, tag
 
 OPTIONS = {"scale_by_temperature": "temperature", "keep_top_k": "top_k", "keep_top_p": "top_p"}
 LIKELIEST = 10  # rows of a table
@@ -79,6 +79,7 @@ class Drawing:
                 self.columns[f"{option} {run.options[option]}"] = gpt2.softmax(self.kept)
                 self.n_kept[option] = int(np.isfinite(self.kept).sum())
         self.is_random = bool(inner)
+        self.is_changed = not np.allclose(self.shares, self.columns["probability"], atol=1e-4)
         if inner:
             self.tempered = inner["scale_by_temperature"].returned.value
             self.noise = np.full_like(self.tempered, np.nan)  # there is none where nothing is left
@@ -97,15 +98,18 @@ def findings(run, drawings, surprise):
     first = drawings[0]
     found = []
     before, after = first.columns["probability"][first.best], first.shares[first.best]
+    if first.is_changed:
+        found.append(sentences(
+            "In the first step, temperature, top-k and top-p bring the likeliest token, {}, from "
+            f"{percent(before)} to {percent(after)}. Of {first.logits.size:,} tokens, top-k leaves "
+            f"{first.n_kept['top_k']:,} and top-p {first.n_kept['top_p']:,}.",
+            run.token(first.best),
+        ))
+    else:
+        found.append("In this run, the options leave all probabilities as they are.")
+    n_best, n = sum(drawing.rank == 1 for drawing in drawings), len(drawings)
     found.append(sentences(
-        f"In the first step, temperature, top-k and top-p bring the likeliest token, {{}}, from "
-        f"{percent(before)} to {percent(after)}. Of {first.logits.size:,} tokens, top-k leaves "
-        f"{first.n_kept['top_k']:,} and top-p {first.n_kept['top_p']:,}.",
-        run.token(first.best),
-    ))
-    n_best = sum(drawing.rank == 1 for drawing in drawings)
-    found.append(sentences(
-        f"In {n_best} of {len(drawings)} steps the likeliest token was drawn."
+        (f"The likeliest token was drawn in {n_best} of {n} steps." if n > 1 else "")
         + (f" The greatest surprise is {{}} in step {surprise.step + 1}: number {surprise.rank} in "
            f"the model’s order, with {percent(surprise.shares[surprise.drawn])} at the end."
            if surprise.rank > 1 else ""),
@@ -161,20 +165,20 @@ def reason(run, drawing):
     before = before if len(before) <= 24 else "…" + before[-24:]
     before, best = tag("bdi", before, class_="token"), run.token(drawing.best)
     likeliest = percent(drawing.columns["probability"][drawing.best])
-    start = f"After {{}} the likeliest token is {{}}, with {likeliest}."
+    start = f"After {{}} the likeliest token is {{}}, with {likeliest}"
     if not drawing.is_random:
-        return prose(f"{start} Temperature 0 takes it and leaves nothing to chance.", before, best)
+        return prose(f"{start}. Temperature 0 takes it and leaves nothing to chance.", before, best)
     n_others = drawing.n_kept["top_p"] - 1
     if n_others == 0:
-        return prose(f"{start} No other token is left to choose from.", before, best)
+        return prose(f"{start}. No other token is left to choose from.", before, best)
     shares, noise, kept = drawing.shares, drawing.noise, drawing.kept
-    start += f" The options make that {percent(shares[drawing.best])}"
+    if drawing.is_changed:
+        start += f", and after temperature, top-k and top-p with {percent(shares[drawing.best])}"
     sum_of_best, id = short(kept[drawing.best] + noise[drawing.best], 3), drawing.drawn
     if id == drawing.best:
-        others = "1 other token" if n_others == 1 else f"{n_others:,} other tokens"
         return prose(
-            f"{start} and leave {others}. Its sum, {sum_of_best}, is the largest: it is drawn.",
-            before, best,
+            f"{start}. {count(n_others, 'other token')} could be drawn too. But its sum, "
+            f"{sum_of_best}, is the largest, so it is the one.", before, best,
         )
     return prose(
         f"{start}. But {{}} is drawn, number {drawing.rank}, with {percent(shares[id])}: its noise "

@@ -108,12 +108,11 @@ def habits(squares):
         for layer, (square, _) in squares.items() for head, rows in enumerate(square)
     }
     kinds = [
-        ("the token before", "It looks mostly at the token just before: {} on average.",
+        ("the token before", "the token just before: {} on average.",
          lambda rows, i: rows[i, i - 1]),
-        ("the first token", "It looks mostly at the first token of the text: {} on average. A head "
-         "that finds nothing to gather often rests there.", lambda rows, i: rows[i, 0]),
-        ("the token itself", "It looks mostly at the token itself: {} on average.",
-         lambda rows, i: rows[i, i]),
+        ("the first token", "the first token of the text: {} on average. A head that finds "
+         "nothing to gather often rests there.", lambda rows, i: rows[i, 0]),
+        ("the token itself", "the token itself: {} on average.", lambda rows, i: rows[i, i]),
     ]
     found = []
     if len(next(iter(heads.values()))) < 4:
@@ -123,7 +122,8 @@ def habits(squares):
                  for place, rows in heads.items()}
         place = max(means, key=means.get)
         if means[place] >= 0.4:
-            found.append((place, sentences(words, percent(means[place])), note))
+            sentence = f"Of the heads shown, it looks most at {words}"
+            found.append((place, sentences(sentence, percent(means[place])), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
     place = max(spread, key=spread.get)
     if spread[place] >= 0.95:

@@ -58,14 +58,14 @@ def chips(run):
 
 
 def findings(run):
-    n, n_new = len(run.ids), len(run.new_ids)
-    first = (
-        f"The prompt is {n} tokens long. The model added the {n_new} in colour, one at a time."
-        if run.options["prompt"]
-        else f"An empty prompt stands for the one token {{}}, which ends a text. The model added "
-             f"the {n_new} in colour, one at a time."
-    )
-    found = [sentences(first, *[run.token(id) for id in run.ids if not run.options["prompt"]])]
+    added = f"The model added {count(len(run.new_ids), 'token')}, in colour, one at a time."
+    if run.options["prompt"]:
+        found = [sentences(f"The prompt is {count(len(run.ids), 'token')} long. {added}")]
+    else:
+        found = [sentences(
+            f"An empty prompt is read as the one token {{}}, which stood between the texts in "
+            f"training. {added}", run.token(run.ids[0]),
+        )]
     word, parts = split_word(run)
     if word:
         slots = listed(["{}"] * len(parts))

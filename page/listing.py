@@ -77,7 +77,7 @@ UNFOLDED = {"attention"}  # the functions that are open at first
 
 
 class Listing:
-    """gpt2.py in reading order with the values of a run."""
+    """The lines of gpt2.py in order, with the values that they made in a run beside them."""
 
     def __init__(self, run):
         self.run = run
@@ -91,7 +91,7 @@ class Listing:
         self.start = tree.body[0].end_lineno + 1  # the first line after the docstring
 
     def html(self):
-        """The whole file: what stands between functions, and each function in its own fold."""
+        """The whole file; each function can be folded, and what is between them cannot."""
         parts, line = [*self.rows(1, self.start, class_="row verbatim")], self.start
         for name, node in self.functions.items():
             parts += [*self.between(line, node.lineno), self.fold(name, node)]
@@ -99,7 +99,7 @@ class Listing:
         return joined([*parts, *self.between(line, len(self.lines) + 1)])
 
     def between(self, first, end):
-        """Lines that belong to no function; ruled comments become headings."""
+        """Lines outside all functions, where a ruled comment becomes a heading."""
         for line in range(first, end):
             ruled = re.match(r"# -{4} (.*?) -+$", self.lines[line - 1])
             if ruled:
@@ -109,7 +109,7 @@ class Listing:
         yield from self.rows(first, end)
 
     def rows(self, first, end, values=(), class_="row"):
-        """Lines of the program, with values beside them: one row, none if all lines are blank."""
+        """One row: lines of the program and the values beside them. No row for blank lines."""
         if not any(line.strip("# ") for line in self.lines[first - 1 : end - 1]):
             return
         numbered = (
@@ -119,7 +119,7 @@ class Listing:
         yield tag("div", tag("pre", tag("code", *numbered)), *columns, class_=class_)
 
     def column(self, values, step):
-        """What lines made in one step, layer by layer."""
+        """What the lines of a row made in one step, layer by layer."""
         shown = []
         for (made_step, layer), parts in values.items():
             if made_step != step:
@@ -137,7 +137,7 @@ class Listing:
         return tag("div", *shown, class_="seen", role="group", aria_label=name)
 
     def fold(self, name, node):
-        """A function: how often it was called, and its lines with what they made."""
+        """A function that can be unfolded; its title says how often it was called."""
         values = collections.defaultdict(lambda: collections.defaultdict(list))
         for inner in ast.walk(node):
             if isinstance(inner, ast.FunctionDef):
@@ -152,10 +152,10 @@ class Listing:
         return fold(title, *rows, is_open=name in UNFOLDED, id=name, class_="function")
 
     def collect(self, name, values):
-        """Put what the calls of a function made into values[line][step, layer]: list of HTML.
+        """Adds the HTML of what a function's calls made to the lists values[line][step, layer].
 
-        Of the calls in one step and one layer the first is taken, and of a function that layers
-        call only those calls.
+        If a function was called several times in a step and a layer, the first call is shown. If
+        layers call it, its calls from elsewhere are not shown.
         """
         calls = [call for call in self.run.calls if call.function == name]
         in_layers = any(layer_of(call) is not None for call in calls)
@@ -177,7 +177,7 @@ class Listing:
                     values[line][place].append(seen.shown)
 
     def counted(self, name):
-        """How often a function was called, and which call is shown."""
+        """How often a function was called and by whom, and which of the calls is shown."""
         calls = [call for call in self.run.calls if call.function == name]
         if not calls:
             return ["not called in this run"]
@@ -198,7 +198,7 @@ class Listing:
 
 
 def highlighted(source, functions):
-    """The lines of a program as HTML: comments marked, names of functions linked."""
+    """Yields each line of a program as HTML, with comments marked and functions linked."""
     lines = source.split("\n")
     marks, before = [[] for _ in lines], ""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -225,7 +225,7 @@ def highlighted(source, functions):
 
 
 def last_line(statement):
-    """Where the lines of a statement end that stand beside its values, before any body."""
+    """The last line of a statement's head: what it makes stands beside its lines up to there."""
     if isinstance(statement, ast.FunctionDef):
         first = statement.body[0]  # a docstring stays with the arguments
         return first.end_lineno if isinstance(first, ast.Expr) else first.lineno - 1

@@ -3,6 +3,8 @@
 import re
 import shlex
 
+import cli
+
 # What a page may not hold: control characters but tab and line feed, surrogates, and the code
 # points that are no characters. A carriage return is among them: browsers read it as a line feed.
 LAST_TWO = "".join(chr(last - 1) + chr(last) for last in range(0xFFFF, 0x110000, 0x10000))
@@ -31,7 +33,7 @@ def command(options):
     prompt = options["prompt"]
     if "\0" in prompt:  # no word of a command can hold this byte, but a pipe can
         start = f"printf '{escaped(prompt).replace('%', '%%')}\\n' | python gpt2.py"
-    elif prompt[:1] == "-":
+    elif prompt[:1] in ("-", *cli.DASHES):
         start = f"python gpt2.py --prompt={quoted(prompt)}"
     else:
         start = f"python gpt2.py {quoted(prompt)}"

@@ -15,26 +15,27 @@ from page.values import describe
 
 @dataclasses.dataclass
 class Seen:
-    """What is kept of a value that a line made."""
+    """What the page keeps of a value that a line made."""
 
-    shown: Markup  # "" for what the page does not show beside its line
-    shape: "tuple | None"  # None for what is no array
-    value: object  # a copy, None where it is not needed
+    shown: Markup  # the HTML beside the line; "" where the page does not show the value
+    shape: "tuple | None"  # None for a value that is not an array
+    value: object  # a copy of the value; None where no chapter needs it
 
 
+# The functions whose arrays the chapters look at.
 KEPT = {"generate", "sample", "scale_by_temperature", "keep_top_k", "keep_top_p"}
 KEPT |= {"block", "attention", "mlp", "softmax"}
 
 
 def layer_of(call):
-    """In which layer, counted from 0, a call was made; None for one outside `block`."""
+    """The layer, counted from 0, in which a call was made; None for a call outside `block`."""
     while call and call.function != "block":
         call = call.caller
     return call.nth if call else None
 
 
 def step_of(call):
-    """For which new token, counted from 0, a call was made; None for one outside `generate`."""
+    """The step in which a call was made: 0 for the first new token. None outside `generate`."""
     while call and not (call.caller and call.caller.function == "generate"):
         call = call.caller
     return call.nth if call else None
@@ -71,7 +72,7 @@ class Run:
         return Seen(shown, shape, value.copy() if is_kept else None)
 
     def find(self, function, step=None, layer=None, caller=None):
-        """The first such call, None if there is none."""
+        """The first call of a function in a step and a layer; None if there is none."""
         for call in self.calls:
             if (function, step, layer) == (call.function, step_of(call), layer_of(call)):
                 if caller in (None, call.caller.function if call.caller else None):
@@ -79,7 +80,7 @@ class Run:
         return None
 
     def result(self, *where, **more):
-        """What the call that `find` finds returned."""
+        """What a call returned; the arguments are those of `find`."""
         return self.find(*where, **more).returned.value
 
     def attention(self, step, layer):
@@ -98,13 +99,13 @@ class Run:
         return label(self.encoder.decode_bytes(ids))
 
     def token(self, id):
-        """A token as it stands in the running text of the page."""
+        """A token as it is shown within a sentence."""
         return tag("bdi", self.label(id), class_="token")
 
 
 @contextlib.contextmanager
 def marked_memory():
-    """Lets np.empty fill floats with nan, so that the page can tell what was never written."""
+    """Makes np.empty fill floats with nan, so that the page can show what was never written."""
 
     def empty(*args, **kwargs):
         array = true_empty(*args, **kwargs)

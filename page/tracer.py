@@ -12,18 +12,18 @@ import sys
 
 @dataclasses.dataclass(eq=False)
 class Call:
-    """One call of a function: who called it, and what its lines made, in order."""
+    """One call of a function, with everything that its lines made, in order."""
 
     function: str
     caller: "Call | None"
-    line: int  # in the caller, 0 where there is none
-    nth: int  # how many calls of the same function the same caller had made before
-    made: list = dataclasses.field(default_factory=list)  # (line, name, summary)
+    line: int  # the line of the caller that made the call; 0 without a caller
+    nth: int  # 0 for the first call of this function by this caller, 1 for the second, ...
+    made: list = dataclasses.field(default_factory=list)  # (line, name, summary) of each value
     running: "ast.stmt | None" = None  # the statement that runs now
     returning: "ast.Return | None" = None  # the return statement that was reached
 
     def summaries(self, name):
-        """The summaries of all values that got this name."""
+        """The summaries of all values that were given this name, in order."""
         return [summary for _, made_name, summary in self.made if made_name == name]
 
     @property
@@ -36,9 +36,9 @@ class Call:
 
 
 def statements_by_line(tree):
-    """Which statement each line belongs to: dict line -> ast.stmt, the innermost.
+    """The innermost statement that each line belongs to: dict line -> ast.stmt.
 
-    Of one with a body, such as `for`, only the lines before its body are its own.
+    A statement with a body, such as `for`, owns only the lines before the body.
     """
     owner = {}
     for node in ast.walk(tree):  # from the outside in, so that inner statements win
@@ -50,7 +50,7 @@ def statements_by_line(tree):
 
 
 def target_names(target):
-    """The names that are bound, or whose array is changed, by assigning to `target`."""
+    """The names that an assignment to `target` binds, or whose array it changes."""
     if isinstance(target, (ast.Tuple, ast.List)):
         return [name for element in target.elts for name in target_names(element)]
     if isinstance(target, ast.Name):
@@ -75,11 +75,12 @@ def names_made(statement):
 
 
 def trace(run, path, summarize):
-    """Call run(), and note what the lines of the file at `path` make: a list of Call.
+    """Calls run(), and returns a list of Call: what the lines of the file at `path` made.
 
-    summarize(call, name, value) is asked for each argument, for each name that a line binds or
-    whose array it changes, for what is returned ("return") and yielded ("yield"). It is asked at
-    once, as a later line may overwrite the array. None means that there is nothing to note.
+    summarize(call, name, value) is called for each argument, for each name that a line binds or
+    whose array it changes, and with the names "return" and "yield" for what a function returns or
+    yields. What it returns is kept, unless it is None. It is called at once, because a later line
+    may overwrite the array.
     """
     with open(path, encoding="utf-8") as file:
         owner = statements_by_line(ast.parse(file.read()))
@@ -91,7 +92,7 @@ def trace(run, path, summarize):
             call.made.append((line, name, summary))
 
     def finish(call, frame, next_line):
-        """Note what the statement made that has just run; the next to run is at next_line."""
+        """Notes what the statement made that has just run. The next one to run is at next_line."""
         made = call.running
         if isinstance(made, ast.For) and not made.lineno < next_line <= made.end_lineno:
             return  # the loop is over, and its names were not bound again
@@ -144,5 +145,5 @@ def trace(run, path, summarize):
 
 
 def own_expressions(statement):
-    """The parts of a statement without a body, () for one that has a body or for None."""
+    """The expressions in a statement; none for a statement with a body, or for None."""
     return ast.walk(statement) if statement and not hasattr(statement, "body") else ()

@@ -195,6 +195,7 @@ def test_a_text_that_outgrows_the_window(tmp_path):
     page = write(tmp_path, prompt, model_size="small", models_dir=GOLDEN_MODELS, seed=2)
     assert len(page.all("ol", "tokens")[0]) > 64
     assert page.value("gpt2", "T", 1) == "T = 33" or "T = 32" in page.value("gpt2", "T", 1)
+    assert len(page.source.encode()) < 2e6
     assert "the window was full" in text_of(page.chapter("heads"))
     assert "no second step went on" in text_of(page.chapter("cached"))
 

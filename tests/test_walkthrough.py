@@ -99,8 +99,9 @@ def test_from_the_command_line(tmp_path):
         command = [sys.executable, str(ROOT / "walkthrough.py"), *words]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
-    done = run("Hello, world", "--n_tokens_to_generate", "2")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = run("Hello, world ", "--n_tokens_to_generate", "2")
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == done.stderr.count("ends in a space") == 1
     assert "walkthrough.html" in done.stdout
     assert "Hello, world" in (tmp_path / "walkthrough.html").read_text(encoding="utf-8")
     wrong = run("a", "--lair", "2")

@@ -15,8 +15,8 @@ class CallError(ValueError):
 
 
 def shown(value):
-    """A value as Python would write it, on one line, and cut if it is long."""
-    text = repr(value.item() if hasattr(value, "item") else value)  # 3, not np.int64(3)
+    """A value on one line, text in quotes, cut if it is long."""
+    text = repr(value) if isinstance(value, str) else " ".join(str(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 

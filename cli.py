@@ -13,48 +13,51 @@ import sys
 
 import console
 import utils
-from checks import CallError, fraction, integer, number, shown  # noqa: F401 - used by others
-from prompts import encode_prompt, end_of_text, read_prompt  # noqa: F401 - used by others
+from checks import CallError, shown
 
 HELP = """\
 usage: python gpt2.py "PROMPT" [--OPTION VALUE ...]
 
-Continues PROMPT with GPT-2 and prints the continuation.
+GPT-2 continues PROMPT, and the continuation is printed.
 
   "PROMPT"  or  --prompt="PROMPT"
-      The text to go on from, in quotes, taken exactly as typed. One that begins with "-" needs
-      the second form. "" starts a new text. Without a prompt, the text piped in is the prompt;
-      at a terminal, you are asked for one prompt after another, until Ctrl-D.
+      The text to continue, in quotes. It is taken exactly as typed. A text that begins with "-"
+      needs the second form. "" starts a new text. Without a prompt, or with - in its place, the
+      prompt is what is piped in. At a terminal you are asked for one prompt after another. There,
+      a line that ends in \\ goes on in the next line, and Ctrl-D ends the session.
   --n_tokens_to_generate {n_tokens_to_generate}
-      How many tokens (words, or pieces of words) to add. Fewer come when the model ends its
-      text. More than fit the model's window (1,024 tokens, 256 for tiny) may be
-      asked for: each time it is full, the text goes on from the last half of it.
+      How many tokens to add. A token is a word or a part of one. The model may end its text
+      earlier. The text may outgrow the model's window (1,024 tokens; 256 for tiny): whenever the
+      window is full, the text goes on from the last half of it.
   --model_size {model_size}
-      124M, 355M, 774M or 1558M are fetched from OpenAI when first used (0.5, 1.4, 3.1 and
-      6.2 GB; GPT2_BASE_URL in the environment names a mirror). tiny, a small model of
-      Shakespeare, is there already. Or the name of a folder in models_dir.
+      124M, 355M, 774M and 1558M are OpenAI's models. Each is downloaded when it is first used
+      (0.5, 1.4, 3.1 or 6.2 GB). The environment variable GPT2_BASE_URL names another place to
+      download from. tiny, a small model of Shakespeare, needs no download. Any other name is
+      that of a folder in models_dir.
   --models_dir DIR
-      Where models lie. Default: the folder "models" beside gpt2.py.
+      The folder that holds the models. Default: the folder "models" beside gpt2.py.
   --temperature {temperature}
-      How daring: 0 always takes the likeliest token, so the text is always the same; 1 draws by
-      the model's own probabilities; in between likely tokens get likelier, above 1 the others.
+      How much is left to chance. 0: nothing. The likeliest token is taken each time, so the text
+      is always the same. 1: each token is drawn with the probability that the model gives it.
+      Between 0 and 1, likely tokens are drawn more often than that. Above 1, less often.
   --top_k {top_k}
-      Draw among the k likeliest tokens only, 40 for example; 0: among all.
+      Draw among the k likeliest tokens only, for example 40. 0: among all.
   --top_p {top_p}
-      Draw among the fewest tokens whose probabilities reach p, 0.9 for example; 1: among all.
+      Draw among the likeliest tokens only, as many as it takes to reach the probability p
+      together, for example 0.9. 1: among all.
   --nsamples {nsamples}
       How many continuations to make.
   --batch_size N
-      How many of them at a time. Default: all, but at most 8. Changes speed and memory; the
-      text only where float32 happens to round a close decision the other way.
+      How many of them to make side by side. Default: all, but at most 8. More is faster, and
+      takes more memory. The texts stay the same, unless rounding decides a very close choice.
   --seed N
-      A whole number that makes the same text come again. Default: a fresh one, which is printed
-      on standard error.
+      A whole number that decides every draw. With the same seed and the same options, the text
+      comes out the same. Default: a new seed each time, which is printed on standard error.
   -h, --help
-      This text.
+      Print this text.
 
-A single text is printed word by word at a terminal. Standard output gets the text and nothing
-else; notes, errors and the progress bar go to standard error. Ctrl-C ends a text.
+A single text appears token by token, and Ctrl-C stops it. Standard output gets the text and nothing
+else. Notes, errors and the progress bar go to standard error.
 
 examples:
   python gpt2.py "Alan Turing theorized that computers would one day become"
@@ -64,14 +67,19 @@ examples:
 
 # ---- The words of the command line ---------------------------------------------------------
 
+# A word processor writes these for "-", and these for quotes. To a shell they are letters. Single
+# quotes are no quotes to the shell of Windows.
+DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+QUOTES = "'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"
+
 
 def run(main, help_text=HELP):
-    """Call main with what the command line says, and end the process with its exit status."""
+    """Calls main with what the command line says, and ends the process with its exit status."""
     console.run(lambda: call(main, sys.argv[1:], help_text))
 
 
 def call(main, words, help_text):
-    """Call main, through Fire, with the options that the words of the command line give."""
+    """Calls main, through Fire, with the options that the words of the command line give."""
     options = inspect.signature(main).parameters
     if "-h" in words or "--help" in words:
         defaults = {name: option.default for name, option in options.items()}
@@ -83,83 +91,127 @@ def call(main, words, help_text):
 
     fire.decorators.SetParseFns(**dict.fromkeys(options, str))(main)
     fire.Fire(main, command=[f"--{name}={value}" for name, value in given.items()])
+    if "prompt" in given and console.is_terminal(sys.stdout):
+        note_length(given, options)
 
 
 def read_words(words, options):
     """The text given for each option: dict name -> str. Raises CallError for any other words."""
     given = {}
-    words = iter(words)
-    for word in words:
+    remaining = iter(words)
+    for word in remaining:
         if looks_like_flag(word):
-            name, equals, value = word[2:].partition("=")
-            name = name.replace("-", "_")
-            if not word.startswith("--") or name not in options:
+            name, (_, equals, value) = read_name(word), word.partition("=")
+            if not re.match("--[^-]", word) or name not in options:
                 raise CallError(unknown_flag(word, options))
             if name in given:
                 raise CallError(f"--{name} is given twice")
             if not equals:
-                value = next(words, "--")
-            if looks_like_flag(value) and not equals or value == "" and name != "prompt":
-                remedy = as_prompt(value) if name == "prompt" else f'--{name}="..."'
-                raise CallError(f"--{name} has no value: write {remedy}")
+                value = next(remaining, "--")
+                check_is_value(name, value, options)
+            elif value == "" and name != "prompt":
+                raise CallError(f'--{name} has no value: write --{name}="..."')
         else:
             name, value = "prompt", word
             if name in given:
-                raise CallError(
-                    f"{shown(word)} is a word too many after the prompt {shown(given[name])}: "
-                    f"put the whole prompt in quotes"
-                )
+                raise CallError(too_many(words, given[name], word))
         given[name] = value
+    if given.get("prompt") == "-" and "--prompt=-" not in words:
+        del given["prompt"]  # which means: read it from standard input
     return given
 
 
 def looks_like_flag(word):
-    """Whether a word is a flag or a lone dash, not a text such as "-5 degrees" or "- item"."""
-    return word == "-" or re.match("--|-[A-Za-z]", word) is not None
+    """Whether a word is meant as a flag, and not as a text such as "-5 degrees" or "- item".
+
+    A dash of a word processor makes a flag too, as in "\u2014seed", but not before a sentence.
+    """
+    return re.match(f"--|-[A-Za-z]|[{DASHES}]+[a-z_-]+(=|$)", word) is not None
+
+
+def check_is_value(name, value, options):
+    """Raises CallError if the word after --name is no value for it, such as the next flag."""
+    if looks_like_flag(value) or value == "" and name != "prompt":
+        is_flag = value.startswith("--") and read_name(value) in (*options, "help", "")
+        remedy = f'--{name}="..."' if is_flag or name != "prompt" else as_prompt(value)
+        raise CallError(f"--{name} has no value: write {remedy}")
+
+
+def read_name(flag):
+    """The name in a flag such as --top-k=40, with underscores: top_k."""
+    return flag.lstrip("-" + DASHES).partition("=")[0].replace("-", "_")
 
 
 def unknown_flag(word, options):
     """What to say of a word that looks like a flag and is none."""
-    name = word.lstrip("-").partition("=")[0].replace("-", "_")
+    name = read_name(word)
     flags = [*options, "help"]
     near = [flag for flag in flags if name and flag.startswith(name)]
     near += difflib.get_close_matches(name, flags, n=1)
-    hint = f"did you mean --{near[0]}?" if near else f"the flags are --{', --'.join(flags)};"
-    return f"there is no flag {shown(word)}: {hint} if it is the prompt, write {as_prompt(word)}"
+    if word[0] in DASHES:
+        typed = f"{shown(word)} begins with a dash that is no hyphen"
+    else:
+        typed = f"there is no flag {shown(word)}"
+    if near and " " not in word:
+        return f"{typed}: did you mean --{near[0]}?"
+    return (
+        f"{typed}: the flags are --{', --'.join(flags)}; "
+        f"if it is the prompt, write {as_prompt(word)}"
+    )
 
 
 def as_prompt(word):
     """How to give a text that begins with "-" as the prompt; "..." where quoting it takes care."""
-    is_plain = re.fullmatch(r"-[\w .,:;?'-]{0,60}", word) and word != "--"
+    is_plain = re.fullmatch(rf"[-{DASHES}][\w .,:;?'-]{{0,60}}", word) and word != "--"
     return f'--prompt="{word if is_plain else "..."}"'
 
 
-# ---- What options mean together ------------------------------------------------------------
+def too_many(words, prompt, word):
+    """What to say of a word after the prompt that belongs to no flag."""
+    if prompt[:1] in (*QUOTES,) and any(other[-1:] in (*QUOTES,) for other in words):
+        return (
+            f"the quotation mark at the beginning of {shown(prompt)} is none to this shell: "
+            f'write straight double ones, as in "Alan Turing"'
+        )
+    return (
+        f"{shown(word)} is a word too many after the prompt {shown(prompt)}: "
+        f"put the whole prompt in quotes"
+    )
+
+
+# ---- Options that are right by themselves --------------------------------------------------
 
 
 def check_model(model_size, models_dir):
-    """Raises CallError, saying which models there are, unless model_size is one of them."""
+    """Raises CallError, which lists the models, unless model_size is one of them."""
     try:
         utils.check_model_size(model_size, models_dir)
     except ValueError as error:
-        raise CallError(f"--model_size: {error}") from None
+        raise CallError(f"model_size: {error}") from None
+
+
+def note_length(given, options):
+    """Says why a text ends where it does, to somebody who may not know the option for it."""
+    option = "n_tokens_to_generate"
+    if option not in given:
+        n_tokens = options[option].default
+        console.say(f"note: a text gets {n_tokens} tokens unless --{option} says otherwise")
 
 
 def note_no_effect(temperature, top_k, top_p, nsamples, seed):
-    """Say which options do nothing because temperature 0 leaves nothing to chance."""
+    """Says which options do nothing because temperature 0 leaves nothing to chance."""
     if temperature > 0:
         return
-    idle = {"--top_k": top_k != 0, "--top_p": top_p != 1, "--seed": seed is not None}
-    for flag in [flag for flag, is_given in idle.items() if is_given]:
-        console.say(f"note: {flag} has no effect without --temperature above 0")
+    idle = {"top_k": top_k != 0, "top_p": top_p != 1, "seed": seed is not None}
+    for name in [name for name, is_given in idle.items() if is_given]:
+        console.say(f"note: {name} has no effect without a temperature above 0")
     if nsamples > 1:
-        console.say(f"note: all {nsamples} samples will be alike without --temperature above 0")
+        console.say(f"note: all {nsamples} samples are the same without a temperature above 0")
 
 
 def choose_seed(seed, temperature):
-    """seed, or a fresh one where it is None; told on stderr if the text depends on it."""
+    """The seed, or a new one if it is None. A new one is printed if the text depends on it."""
     if seed is None and temperature > 0:
         seed = secrets.randbelow(2**32)
-        again = f"the same call with --seed {seed} makes the same text"
-        console.say(f"note: the seed is {seed}; {again}")
+        console.say(f"note: the same prompt and options with --seed {seed} make this text again")
     return seed

@@ -68,23 +68,20 @@ def handle_signals():
 
 
 def write(text):
-    """Writes text to standard output at once. Raises OSError where that is not possible.
+    """Writes text to standard output at once. Raises OSError if that fails.
 
-    A character that the stream's encoding does not have is written as its code, as in \\u2019. At
-    a terminal, so is a control character: the model may have drawn one, and the terminal would
-    obey it. A reader that has gone away raises BrokenPipeError on every system.
+    At a terminal a control character is shown as its code, such as \\x1b. The model may have drawn
+    it, and the terminal would obey it. A pipe or a file gets every character as it is.
     """
-    stream = sys.stdout
-    if is_terminal(stream):
-        text = visible(text)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        stream.flush()
+        sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
+        sys.stdout.flush()
     except OSError as error:
-        if os.name == "nt" and error.errno == errno.EINVAL:  # how Windows says it
+        # Windows says EINVAL where the reader of a pipe has gone.
+        if isinstance(error, BrokenPipeError) or os.name == "nt" and error.errno == errno.EINVAL:
             raise BrokenPipeError from None
-        raise
+        reason = error.strerror or error
+        raise OSError("the text cannot be written to standard output: {}".format(reason)) from None
 
 
 def is_terminal(stream):
@@ -104,22 +101,42 @@ def visible(text):
 def say(message):
     """Says on standard error, in one line, what went wrong or is worth knowing."""
     # In a notebook or an interactive Python, sys.argv names a program that the user never typed.
-    folder, program = os.path.split(os.path.realpath(sys.argv[0] if sys.argv else ""))
-    start = program + ": " if folder == FOLDER else ""
+    path = os.path.realpath(sys.argv[0] if sys.argv else "")
+    is_ours = os.path.isfile(path) and os.path.dirname(path) == FOLDER
+    start = os.path.basename(path) + ": " if is_ours else ""
+    write_to_stderr(start + " ".join(str(message).splitlines()) + "\n")
+
+
+def write_to_stderr(text):
+    """Writes text to standard error. If that fails, nothing else does: the text is lost."""
     try:
-        if sys.stderr is not None:
-            sys.stderr.write(start + visible(" ".join(str(message).splitlines())) + "\n")
-            sys.stderr.flush()
-    except (OSError, ValueError):  # a full disk, a closed stream: the text on stdout still counts
+        sys.stderr.write(visible(text))
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # closed, or on a full disk
         drop(sys.stderr)
 
 
-def drop(stream):
-    """Discards what a stream still holds, since writing to it has failed."""
+def get_ready(stream):
+    """Makes a standard stream take every character, and wait until it can read or write."""
+    # A character that the encoding of a console does not have is written as its code, as in \u2019.
+    if hasattr(stream, "reconfigure") and stream is not sys.stdin:
+        stream.reconfigure(errors="backslashreplace")
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # A program that shares the stream may have told it not to wait.
+        os.set_blocking(stream.fileno(), True)
     except (AttributeError, OSError, ValueError):
-        pass  # no file is behind it
+        pass  # no file is behind it, or this is Windows
+
+
+def drop(stream):
+    """Discards what a stream holds and cannot write, or Python would try again when it ends."""
+    try:
+        stream.flush()
+    except (AttributeError, OSError, ValueError):
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (AttributeError, OSError, ValueError):
+            pass  # no file is behind it
 
 
 # ---- How it ends ---------------------------------------------------------------------------
@@ -129,16 +146,17 @@ def run(function):
     """Calls function, and ends the program with the exit status that fits what happened."""
     if sys.stderr is None:  # closed by the caller: what would be said there is lost
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        get_ready(stream)
     status = 0
     try:
         if sys.stdout is None:
             raise OSError("standard output is closed, so there is nowhere to print the text")
         try:
             function()
-        finally:
-            sys.stdout.flush()
-    except SystemExit as exit:
-        status = exit.code
+        except SystemExit as exit:
+            status = exit.code
+        sys.stdout.flush()
     except BaseException as error:
         status = report(error)
         if status is None:

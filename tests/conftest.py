@@ -1,13 +1,21 @@
-"""What several tests share: a small random model, and OpenAI's real vocabulary."""
+"""What several tests share: models, vocabularies, a server, and ways to run the program."""
 
 import hashlib
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+import cli
 import encoder
+import gpt2
+import prompts
+import utils
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,3 +68,118 @@ def vocabulary_folder():
 def real_encoder(vocabulary_folder):
     """The encoder of all released sizes of GPT-2."""
     return encoder.get_encoder(vocabulary_folder.name, vocabulary_folder.parent)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server that has the small model under the names of OpenAI's; see model_server.py."""
+    import model_server
+
+    with model_server.running(monkeypatch) as server:
+        yield server
+
+
+# ---- Running gpt2.py -----------------------------------------------------------------------
+
+GPT2_PY = gpt2.__file__
+TINY = ["--model_size", "tiny"]
+TWELVE = [*TINY, "--n_tokens_to_generate", "12"]
+
+
+class Outcome(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """A function that runs `python gpt2.py WORDS`, in this process and in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", [GPT2_PY, *words])
+        with pytest.raises(SystemExit) as exit:
+            cli.run(gpt2.main)
+        return Outcome(exit.value.code, *capsys.readouterr())
+
+    return call
+
+
+def environment(**variables):
+    """Variables for a process that can reach no network."""
+    dead = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"], "127.0.0.1:9")
+    return {**os.environ, "PYTHONIOENCODING": "utf-8", **dead, **variables}
+
+
+@pytest.fixture
+def process(tmp_path):
+    """A function that runs `python gpt2.py WORDS` as a process, in an empty folder."""
+
+    def process(*words, stdin=b"", python=(), script=GPT2_PY, cwd=tmp_path, **variables):
+        result = subprocess.run(
+            [sys.executable, *python, script, *words],
+            input=stdin,
+            capture_output=True,
+            cwd=cwd,
+            env=environment(**variables),
+            timeout=60,
+        )
+        out = result.stdout.decode().replace(os.linesep, "\n")
+        return Outcome(result.returncode, out, result.stderr.decode())
+
+    return process
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A function that runs a line of shell, in which $GPT2 is `python gpt2.py`."""
+    if os.name != "posix":
+        pytest.skip("takes a POSIX shell")
+
+    def shell(line, **variables):
+        result = subprocess.run(
+            ["sh", "-c", line.replace("$GPT2", '"$PYTHON" "$GPT2_PY"')],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=tmp_path,
+            env=environment(PYTHON=sys.executable, GPT2_PY=GPT2_PY, **variables),
+            timeout=60,
+        )
+        return Outcome(result.returncode, result.stdout.decode(), result.stderr.decode())
+
+    return shell
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """The list of all prompts that reach the tokenizer."""
+    texts = []
+    monkeypatch.setattr(prompts, "encode_prompt", lambda text, *_: texts.append(text) or [0])
+    return texts
+
+
+@pytest.fixture
+def model_says(monkeypatch):
+    """A function that makes the model say given rows of bytes, a byte a token, then end each."""
+    ids = encoder.get_encoder("tiny", utils.MODELS_DIR).ids
+
+    def model_says(*rows):
+        def scripted(inputs, wte, cache=None, **rest):
+            n_said = cache or 0
+            logits = np.zeros((len(inputs), len(wte)), dtype=np.float32)
+            for row, said in zip(logits, rows):
+                row[ids[said[n_said : n_said + 1]] if n_said < len(said) else -1] = 1
+            return logits, n_said + 1
+
+        monkeypatch.setattr(gpt2, "gpt2", scripted)
+
+    return model_says
+
+
+def pipe_in(monkeypatch, data):
+    """Makes data what this process reads on standard input."""
+    reader, writer = os.pipe()
+    os.write(writer, data)
+    os.close(writer)
+    monkeypatch.setattr(sys, "stdin", open(reader, encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees: text as it comes, the bar, the session, Ctrl-C and Ctrl-D.
+"""A person at a terminal sees the text as it comes, and can have one prompt after another.
 
 Every test starts the program in a pseudo-terminal, which it types into and reads from.
 """
@@ -7,12 +7,14 @@ import functools
 import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
 import time
 
 import pytest
+from conftest import GPT2_PY, ROOT, TINY, TWELVE
 
 pytest.importorskip("pty", reason="there are no pseudo-terminals here")
 
@@ -21,10 +23,7 @@ import pty  # noqa: E402
 import struct  # noqa: E402
 import termios  # noqa: E402
 
-FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-GPT2_PY = os.path.join(FOLDER, "gpt2.py")
-TINY = ["--model_size", "tiny"]
-TWELVE = [*TINY, "--n_tokens_to_generate", "12"]
+KING_SAID = "The king\nsaid"  # a prompt of two lines
 QUESTION = "Model prompt >>> "
 CTRL_C, CTRL_D = "\x03", "\x04"
 
@@ -42,6 +41,8 @@ import socket, sys
 folder, line, text = sys.argv[1], socket.socket(fileno=int(sys.argv[2])), sys.argv[3].encode()
 del sys.argv[1:4]
 sys.path.insert(0, folder)
+import console
+console.prepare()
 import numpy as np
 import cli, encoder, gpt2, utils
 byte_ids = encoder.get_encoder("tiny", utils.MODELS_DIR).ids
@@ -62,7 +63,7 @@ cli.run(gpt2.main)
 class Terminal:
     """A process whose standard streams are a pseudo-terminal, or a pipe where one is given."""
 
-    def __init__(self, arguments, stdout=None, stderr=None, pass_fds=()):
+    def __init__(self, arguments, stdout=None, stderr=None, pass_fds=(), term="dumb"):
         self.master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.process = subprocess.Popen(
@@ -70,7 +71,7 @@ class Terminal:
             stdin=terminal,
             stdout=stdout or terminal,
             stderr=stderr or terminal,
-            env={**os.environ, "TERM": "dumb", "PYTHONIOENCODING": "utf-8"},
+            env={**os.environ, "TERM": term, "PYTHONIOENCODING": "utf-8"},
             start_new_session=True,
             pass_fds=pass_fds,
         )
@@ -126,7 +127,7 @@ class ScriptedModel:
     def start(self, text, *words, **streams):
         """A terminal in which the model says `text` over and over."""
         fd = self.far_end.fileno()
-        arguments = ["-c", SCRIPTED, FOLDER, str(fd), text, *words, *TINY]
+        arguments = ["-c", SCRIPTED, str(ROOT), str(fd), text, *words, *TINY]
         return self.start_terminal(arguments, pass_fds=[fd], **streams)
 
     def let_say(self, n):
@@ -222,12 +223,20 @@ def test_ctrl_c_keeps_what_was_streamed(model):
 # ---- The bar -------------------------------------------------------------------------------
 
 
-def test_bar_is_on_stderr_while_stdout_has_the_text_alone(start):
-    """With the text piped away, the terminal shows how many tokens are made."""
-    terminal = start("ROMEO:", *TWELVE, stdout=subprocess.PIPE)
-    bar, status = terminal.read_to_end()
+def test_bar_is_on_stderr_while_a_file_gets_the_text(start, tmp_path):
+    """The terminal shows how many tokens are made, and the file has nothing but the text."""
+    with open(tmp_path / "text", "w+b") as file:
+        bar, status = start("ROMEO:", *TWELVE, stdout=file).read_to_end()
+        file.seek(0)
+        assert file.read().decode() == piped("ROMEO:", *TWELVE)[0]
     assert status == 0
     assert "/12" in bar and "token" in bar
+
+
+def test_no_bar_where_the_text_may_be_on_the_screen_too(start):
+    """A pipe may lead to the same terminal, as with `| tee`, where a bar would be in the way."""
+    terminal = start("ROMEO:", *TWELVE, stdout=subprocess.PIPE)
+    assert terminal.read_to_end() == ("", 0)
     assert terminal.process.stdout.read().decode() == piped("ROMEO:", *TWELVE)[0]
 
 
@@ -269,7 +278,9 @@ def test_ctrl_c_under_the_bar_prints_what_there_is(model):
 def test_session_asks_until_ctrl_d(start):
     """One prompt after another gets the text that a call of its own gives; Ctrl-D ends in 0."""
     terminal = start(*TWELVE)
-    assert terminal.read_until(QUESTION) == QUESTION
+    greeting = terminal.read_until(QUESTION)
+    assert "up to 12 tokens" in greeting and "Ctrl-D ends" in greeting
+    assert greeting.count("\n") == 2
     for prompt in ("Hello, world", "-apple pie"):
         terminal.type(prompt + "\n")
         printed = terminal.read_until(QUESTION)
@@ -279,14 +290,14 @@ def test_session_asks_until_ctrl_d(start):
 
 
 def test_session_asks_again_after_an_empty_line(model):
-    """Enter alone makes no text, while a space is a prompt like any other."""
+    """Enter alone makes no text, while a tab is a prompt like any other."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     terminal.type("\n")
     assert terminal.read_until(QUESTION) == f"\n{QUESTION}"
-    terminal.type(" \n")
+    terminal.type("\t\n")
     model.let_say(3)
-    assert terminal.read_until(QUESTION) == f" \nhey\n{QUESTION}"
+    assert terminal.read_until(QUESTION).endswith(f"\nhey\n{QUESTION}")
 
 
 def test_session_outlives_a_prompt_that_is_too_long(model):
@@ -298,6 +309,112 @@ def test_session_outlives_a_prompt_that_is_too_long(model):
     terminal.type("x\n")
     model.let_say(3)
     assert terminal.read_until(QUESTION) == f"x\nhey\n{QUESTION}"
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "help"])
+def test_session_answers_words_that_are_meant_for_it(start, word):
+    """They are no prompts, and the answer says how to leave, and how to make them prompts."""
+    terminal = start(*TWELVE)
+    terminal.read_until(QUESTION)
+    terminal.type(f"{word}\n")
+    answer = terminal.read_until(QUESTION)
+    assert "Ctrl-D ends" in answer and f"`python gpt2.py {word}`" in answer
+    assert answer.count("\n") <= 4
+
+
+@pytest.mark.parametrize("stdout", [None, subprocess.PIPE], ids=["editor", "no editor"])
+def test_lines_that_come_in_one_go_are_one_prompt(start, stdout):
+    """Nobody types that fast, so they are a paste."""
+    terminal = start(*TWELVE, stdout=stdout)
+    terminal.read_until(QUESTION)
+    terminal.type("The king\nsaid\n")
+    printed = terminal.read_until(QUESTION)
+    if stdout:
+        terminal.type(CTRL_D)
+        terminal.read_to_end()
+        printed = terminal.process.stdout.read().decode()
+    assert printed.removesuffix(QUESTION).endswith(piped(KING_SAID, *TWELVE)[0])
+    assert printed.count("\n") < 8
+
+
+def test_line_that_ends_in_a_backslash_goes_on(start):
+    """A way to type several lines that works everywhere."""
+    terminal = start(*TWELVE)
+    terminal.read_until(QUESTION)
+    terminal.type("The king\\\n")
+    assert terminal.read_until("... ") == "The king\\\n... "
+    terminal.type("said\n")
+    assert terminal.read_until(QUESTION) == f"said\n{piped(KING_SAID, *TWELVE)[0]}{QUESTION}"
+
+
+def test_paste_that_the_terminal_marks(start):
+    """GNU readline asks a terminal that can do so to mark what is pasted."""
+    readline = pytest.importorskip("readline")
+    if "libedit" in readline.__doc__ or readline._READLINE_RUNTIME_VERSION < 0x801:
+        pytest.skip("this Python has another line editor")
+    terminal = start(*TWELVE, term="xterm")
+    assert "\x1b[?2004h" in terminal.read_until(QUESTION)
+    terminal.type("\x1b[200~The king\r")  # what comes later belongs to the paste all the same
+    time.sleep(0.3)
+    terminal.type("said\r\x1b[201~")
+    terminal.type("\r")
+    printed = terminal.read_until("\x1b[?2004h")
+    assert piped(KING_SAID, *TWELVE)[0] in printed
+
+
+def test_lines_typed_ahead_are_prompts_of_their_own(model):
+    """What is typed while a text is made is no paste."""
+    terminal = model.start("hey", "--n_tokens_to_generate", "1")
+    terminal.read_until(QUESTION)
+    terminal.type("a\n")
+    model.wait_until_it_asks()
+    terminal.type("b\nc\n")
+    time.sleep(0.2)
+    model.line.send(b"!")
+    model.let_say(2)
+    assert [terminal.read_until(f"{line}\nh\n{QUESTION}") for line in "bc"]
+
+
+def test_line_that_the_terminal_cuts_is_refused(start):
+    """Without an editor, a terminal drops what exceeds 4,095 bytes of a line, in silence."""
+    terminal = start(*TWELVE, stdout=subprocess.PIPE)
+    terminal.read_until(QUESTION)
+    terminal.type("~" * 5000 + "\n")
+    assert "the prompt has lost its end" in terminal.read_until(QUESTION)
+
+
+def test_control_characters_are_shown(model):
+    """A terminal would obey what the model says."""
+    terminal = model.start("a\x1b\x07b\tc", "x", "--n_tokens_to_generate", "6")
+    model.let_say(6)
+    assert terminal.read_to_end() == ("a\\x1b\\x07b\tc\n", 0)
+
+
+@pytest.mark.parametrize("words, n_notes", [([], 1), (["--n_tokens_to_generate", "1"], 0)])
+def test_length_is_explained_to_who_did_not_choose_it(start, words, n_notes):
+    """Somebody who sees a text end in the middle of a sentence may not know the option."""
+    printed, status = start("x", *TINY, *words).read_to_end()
+    assert status == 0
+    assert printed.count("a text gets 40 tokens unless --n_tokens_to_generate says") == n_notes
+
+
+@pytest.mark.parametrize("signum, status", [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_end_a_session(model, signum, status):
+    """At the question, and while a text is made: the whole session ends, and no text is lost."""
+    terminal = model.start("hey", "--n_tokens_to_generate", "3")
+    terminal.read_until(QUESTION)
+    time.sleep(0.2)  # a signal that comes just before readline begins to wait, waits for a key
+    terminal.process.send_signal(signum)
+    assert terminal.read_to_end()[1] == status
+
+    terminal = model.start("hey", "--n_tokens_to_generate", "3")
+    terminal.read_until(QUESTION)
+    terminal.type("x\n")
+    model.let_say(2)
+    terminal.read_until("x\nhe")
+    model.wait_until_it_asks()
+    terminal.process.send_signal(signum)
+    assert terminal.read_to_end() == ("\n", status)
 
 
 def test_session_outlives_a_prompt_that_is_not_utf_8(start):
@@ -334,7 +451,7 @@ def test_ctrl_c_at_the_prompt_ends_the_session(start):
     terminal.read_until(QUESTION)
     terminal.type("half a prompt")
     terminal.read_until("half a prompt")
-    time.sleep(0.2)  # a signal that meets readline at its last key waits for the next one
+    time.sleep(0.2)  # as in test_signals_end_a_session
     terminal.type(CTRL_C)
     printed, status = terminal.read_to_end()
     assert status == 130
@@ -386,7 +503,7 @@ def test_a_wrong_call_is_refused_before_the_first_question(start):
     """No session starts with options that are wrong."""
     printed, status = start(*TINY, "--temperature", "hot").read_to_end()
     assert status == 2
-    assert QUESTION not in printed and "--temperature" in printed
+    assert QUESTION not in printed and "temperature" in printed
 
 
 def test_help_opens_no_pager(start):

@@ -21,6 +21,7 @@ from huggingface_folders import (
 import gpt2
 import huggingface
 import openai_files
+import prompts
 import utils
 import weights
 from huggingface import tensors
@@ -163,6 +164,14 @@ def test_what_ends_a_text(folder, generation, config, expected):
         write(folder, "generation_config.json", generation)
     change(folder, "config.json", eos_token_id=config)
     assert load(folder)[0].end_of_text == expected
+
+
+def test_empty_prompt_needs_a_token_to_begin_with(folder):
+    """It begins with the end of a text; a model without one says so."""
+    assert prompts.encode_prompt("", load(folder)[0], n_ctx=128) == [268]
+    write(folder, "generation_config.json", {})
+    with pytest.raises(ValueError, match="give a prompt"):
+        prompts.encode_prompt("", load(folder)[0], n_ctx=128)
 
 
 @pytest.mark.parametrize("value", [[5, 6], "5", [[5]], True])

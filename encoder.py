@@ -1,26 +1,52 @@
-"""GPT-2's tokenizer: text to ids and back, by byte-pair encoding (BPE) of UTF-8 bytes.
+"""GPT-2's tokenizer: it turns a text into ids, and ids back into a text.
 
     encoder = get_encoder("124M", "models")
     encoder.encode("Hello world")  ->  [15496, 995]
     encoder.decode([15496, 995])   ->  "Hello world"
 
-A token is one of the 256 bytes, so that every text has ids, or a longer run of bytes that was
-frequent in the training text, often a word with the space before it.
+The model works with ids, the numbers of tokens in its vocabulary. A token is a sequence of bytes:
+often a word together with the space before it, or a part of a longer word. Each of the 256 single
+bytes is a token too. So every text has ids, in any script, even if no word of it is known.
+
+The method is byte-pair encoding (BPE). It has three steps:
 
     "Hello world"
-       |  cut the text into pieces, here words (PIECE below)
-    "Hello"  " world"
-       |  join the bytes of each piece into tokens, a pair of neighbours at a time (`merge`)
+       |  1. cut the text into pieces, mostly words: PIECE, below
+    "Hello"   " world"
+       |  2. merge the bytes of each piece into tokens: `merge`, below
     b"Hello"  b" world"
-       |  look up the id of each token
-    15496  995
+       |  3. look up the id of each token
+    15496     995
 
-What was learned lies beside the weights, in two files. `vocab.bpe` lists the merges: pairs of
-tokens that join, in the order in which training found them. `encoder.json` gives every token its
-id: 256 bytes, 50,000 merged tokens and <|endoftext|> make GPT-2's 50,257.
+Step 2 follows a list of merges. Each merge joins a pair of tokens into one. The place of a merge in
+the list is its rank. A piece starts as single bytes. Then, again and again, of all pairs of
+neighbours that are in the list, the one with the lowest rank is joined, until no pair is left:
 
-The method: Sennrich et al. 2016, arXiv 1508.07909, on bytes as in section 2.2 of the GPT-2 paper.
-The files: OpenAI's encoder.py, github.com/openai/gpt-2.
+    H e l l o     in the list: l l (rank 41), e l (161), H e (1288), l o (5183)
+    H e ll o      in the list: e ll (439), H e (1288), ll o (18542)
+    H ell o       in the list: ell o (10853), H ell (27998)
+    H ello        in the list: H ello (15240)
+    Hello
+
+The list was made before the model was trained, by counting: in a large collection of texts, the
+most frequent pair of neighbours was joined everywhere, then the pair that was most frequent then,
+and so on, 50,000 times. So a low rank means a frequent pair.
+
+Two files beside the weights hold the result:
+
+    vocab.bpe       #version: 0.2       encoder.json    {"!": 0, ..., "Hello": 15496, ...,
+                    Ġ t                                  "Ġworld": 995, ...,
+                    Ġ a                                  "<|endoftext|>": 50256}
+                    h e
+                    ...
+
+vocab.bpe has one merge a line, in the order of rank. encoder.json has an id for every token: for
+256 bytes, for the 50,000 results of merges, and for <|endoftext|>, which makes 50,257. In both
+files "Ġ" stands for a space; see `byte_alphabet`. <|endoftext|> stood between the texts that the
+model was trained on, and the model writes it where it takes a text to be over.
+
+BPE for words: Sennrich et al. 2016, arXiv 1508.07909; on bytes: section 2.2 of the GPT-2 paper.
+The files and PIECE: OpenAI's encoder.py, github.com/openai/gpt-2.
 """
 
 import functools
@@ -29,18 +55,19 @@ import itertools
 import json
 import os
 
-import regex  # the standard library's re knows no \p{L}
+import regex  # unlike the standard library's re, it knows \p{L}, all letters of all scripts
 
-# Merges never cross the border of a piece, so that no token runs across a space into the next
-# word. At each place in the text the first line that matches takes as much as it can:
+# How a text is cut into pieces. No merge joins bytes of two pieces, so no token runs across the
+# border of two words. At each place in the text, the first alternative that fits takes as many
+# characters as it can. "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
-    '(?:s|t|re|ve|m|ll|d)    # an English ending after a straight apostrophe, lower case only
-    | [ ]?\p{L}+             # letters of any script, with the space before them
+    '(?:s|t|re|ve|m|ll|d)    # the end of a short form, as in I'm; lower case, straight apostrophe
+    | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
-    | [ ]?[^\s\p{L}\p{N}]+   # what is neither these nor white space, with the space before it
-    | \s+(?!\S)              # white space; before something else, all but its last character,
-    | \s+                    #   and then that one, if none of the lines above took it
+    | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
+    | \s+(?!\S)              # white space, but the last of it is left for what comes after:
+    | \s+                    #   "a   b" is cut into "a", "  " and " b"
     """,
     regex.VERBOSE,
 )
@@ -50,28 +77,33 @@ PIECE = regex.compile(
 
 
 def merge(piece, ranks):
-    """The tokens of one piece: its bytes, joined pair by pair in the order training learned.
+    """The tokens of one piece: a list of bytes objects. Joined together, they are the piece.
 
-    piece: bytes. ranks: dict (bytes, bytes) -> rank, 0 for the merge learned first.
-    Returns a list of bytes objects; one after the other, they are `piece`.
+    piece: bytes. ranks: dict (bytes, bytes) -> rank.
 
-    Of the pairs of neighbours that may join, the one with the lowest rank is joined first, the
-    leftmost on a tie. A heap finds it, and `before` and `after` spare moving the rest of the
-    list: n bytes take n log n time, where a search of the list for each merge would take n * n.
+    While tokens are joined, each stands in the list at the place of its first byte, and the places
+    of its other bytes hold b"". `before` and `after` lead from a token to its neighbours:
+
+        tokens    H    e    ll   b""  o
+        after     1    2    4    .    5 (the end)
+
+    To search all pairs for the lowest rank before each merge would take n * n time for n bytes.
+    Instead, the pairs wait in a heap, which gives the smallest one at once: n log n time.
     """
     n_bytes = len(piece)
-    tokens = [piece[i : i + 1] for i in range(n_bytes)]  # a joined token stands at its first byte
-    before = list(range(-1, n_bytes - 1))  # where the neighbour to the left stands; -1: none
-    after = list(range(1, n_bytes + 1))  # where the neighbour to the right stands; n_bytes: none
+    tokens = [piece[i : i + 1] for i in range(n_bytes)]
+    before = list(range(-1, n_bytes - 1))  # -1: the first token has none before it
+    after = list(range(1, n_bytes + 1))  # n_bytes: the last token has none after it
 
     pairs = zip(tokens, tokens[1:])
     candidates = [(ranks[pair], left) for left, pair in enumerate(pairs) if pair in ranks]
     heapq.heapify(candidates)
 
     while candidates:
-        rank, left = heapq.heappop(candidates)
+        rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
-        # A merge next door may have changed or emptied either place since this was noted down.
+        # The pair may be out of date: since it was put on the heap, one of its tokens may have been
+        # joined with another one. Then what stands there now has another rank, or none.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -81,7 +113,8 @@ def merge(piece, ranks):
         if after[left] < n_bytes:
             before[after[left]] = left
 
-        for i in (before[left], left):  # the two pairs that the new token is part of
+        # The new token makes a pair with the token before it, and one with the token after it.
+        for i in (before[left], left):
             if i >= 0 and after[i] < n_bytes:
                 new_rank = ranks.get((tokens[i], tokens[after[i]]))
                 if new_rank is not None:
@@ -91,29 +124,35 @@ def merge(piece, ranks):
 
 
 class Encoder:
-    """A vocabulary with `encode` and `decode`; `tokens[id]` is the bytes of each token."""
+    """A vocabulary, with `encode` and `decode`.
+
+    tokens[id] is the bytes of a token; end_of_text is the id of <|endoftext|>.
+    """
 
     def __init__(self, tokens, ranks):
         """tokens: list of bytes, by id. ranks: dict (bytes, bytes) -> rank, as in `merge`."""
         self.tokens = tokens
         self.ranks = ranks
         self.ids = {token: id for id, token in enumerate(tokens)}
-        # Ordinary text repeats its words, so the ids of the 65,536 pieces used last are kept.
-        self.piece_ids = functools.lru_cache(maxsize=2**16)(self._piece_ids)
+        self.end_of_text = len(tokens) - 1  # it has the last id
+        # For speed only: a text repeats its words, so the ids of the last 65,536 pieces are kept.
+        # (Each Encoder has its own store. As a decorator, one store would serve all of them.)
+        self.piece_ids = functools.lru_cache(maxsize=2**16)(self.encode_piece)
 
-    def _piece_ids(self, piece):
+    def encode_piece(self, piece):
         """The ids of one piece of text: a tuple of int."""
         return tuple(self.ids[token] for token in merge(piece.encode(), self.ranks))
 
     def encode(self, text):
         """The ids of a text: a list of int, empty for "".
 
-        Nothing is added at either end, and "<|endoftext|>" in a text is ordinary characters.
-        Half a surrogate pair, which UTF-8 cannot hold, counts as U+FFFD.
+        No id is added at either end. "<|endoftext|>" in a text is 13 ordinary characters. A lone
+        surrogate, which is half a character that UTF-8 cannot hold, is replaced by U+FFFD.
         """
         try:
             text.encode()
         except UnicodeEncodeError:
+            # UTF-16 makes one character of two halves in a row; "replace" takes care of lone ones.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.piece_ids, pieces)))
@@ -131,8 +170,8 @@ class Encoder:
     def decode(self, ids):
         """The text of a list of ids. Raises ValueError for an id that no token has.
 
-        A character can be spread over several tokens: give them together. Bytes that are not
-        UTF-8, such as a character cut short, come out as U+FFFD; the last id as <|endoftext|>.
+        Decode all ids of a text in one call: the bytes of one character may be spread over
+        several tokens. Bytes that are not UTF-8, such as half a character, become U+FFFD.
         """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
@@ -143,9 +182,10 @@ class Encoder:
 def byte_alphabet():
     """The character that stands for each byte in the two files: a list of 256 characters.
 
-    The files are text, so every byte is written as a visible character. 188 bytes are visible
-    characters of Latin-1 and stand for themselves. The other 68 are written with the characters
-    from U+0100 on; the space, 33rd of these, is U+0120.
+    A text file cannot show every byte. So the files write each byte as a visible character. 188
+    bytes are the codes of visible characters, and are written as these: the byte 0x48 as "H". The
+    other 68 are written as the characters from U+0100 on, in order. The space, the 33rd of them,
+    is written as U+0120, which is "Ġ", and the newline as U+010A, "Ċ".
     """
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     substitutes = itertools.count(0x100)
@@ -153,10 +193,10 @@ def byte_alphabet():
 
 
 def read_tokens(path):
-    """The tokens that encoder.json numbers: dict of name -> bytes, in the order of their ids.
+    """The tokens in encoder.json: dict of name -> bytes, in the order of their ids.
 
-    A name is the token written in the alphabet of `byte_alphabet`.
-    Raises ValueError naming the file where it is damaged.
+    A token's name is how the files write it: the name "Ġworld" has the bytes b" world".
+    Raises ValueError naming the file if it is damaged.
     """
     with open(path, encoding="utf-8") as file:
         try:
@@ -172,15 +212,17 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
+    # `translate` replaces each character by the one whose code is the byte. Latin-1 then writes
+    # that character as that byte: "Ġ" becomes chr(0x20), and that b"\x20".
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 
 
 def read_merges(path, tokens):
-    """The merges that vocab.bpe lists: dict (bytes, bytes) -> rank, as `merge` wants them.
+    """The merges in vocab.bpe: dict (bytes, bytes) -> rank, as `merge` needs it.
 
-    tokens: what `read_tokens` returned. The file's first line is its version.
-    Raises ValueError naming the damaged file, and the line if a single one is at fault.
+    tokens: what `read_tokens` returned. The first line of the file is its version.
+    Raises ValueError naming the damaged file, and the line if a single one is wrong.
     """
     with open(path, encoding="utf-8") as file:
         try:
@@ -192,7 +234,7 @@ def read_merges(path, tokens):
     for rank, line in enumerate(lines[1:]):
         left, _, right = line.partition(" ")
         if not (left in tokens and right in tokens and left + right in tokens):
-            raise ValueError(f"{path}, line {rank + 2}: {line[:80]!r} is not two tokens that join")
+            raise ValueError(f"{path}, line {rank + 2}: {line[:80]!r} is not a pair of tokens")
         ranks[tokens[left], tokens[right]] = rank
     if len(ranks) < len(lines) - 1:
         raise ValueError(f"{path} lists a merge twice")

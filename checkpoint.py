@@ -330,40 +330,56 @@ def check_data(path, tensors, hparams):
 
 # ---- The checksum --------------------------------------------------------------------------
 #
-# A checksum shows that bytes are still those that were written. TensorFlow's is CRC-32C, of 4
-# bytes. It is the remainder of a division: all bits of the data are taken as the coefficients of
-# one long polynomial, whose sums are xor, and the divisor is a fixed polynomial of 32 bits.
+# A checksum is a small number computed from data and stored beside it. If the data changes, the
+# checksum computed again is another one. TensorFlow uses CRC-32C, which has 32 bits.
 #
-# Going through the data byte by byte takes Python minutes. But for polynomials, the remainder of a
-# sum is the sum of the remainders, so NumPy can work on many words of 32 bits at a time. The data
-# is laid out in rows of ROW words. Starting with the first row, the row so far is shifted to where
-# the next row is, which means multiplied by a power of 2, and added to it, until one row has
-# the same remainder as all the data. Then the left half of that row is shifted onto the right
-# half, and so on, until one word is left: 16,384 words, 8,192, ..., 2, 1.
+# A CRC is the remainder of a division. The bits of the data are read as one long binary number and
+# divided by a fixed number, but with xor in the place of plus and minus: there are no carries. Two
+# facts about such remainders let NumPy work on thousands of words (of 32 bits) at once:
+#
+#     remainder(a xor b)       = remainder(a) xor remainder(b)
+#     remainder(a, then zeros) depends on remainder(a) only; `shift` computes it
+#
+# The data is laid out in rows of ROW words. To go from one row to the next, all words are shifted
+# by a row (as if zeros followed) and the next row is added, with xor. After the last row, the left
+# half of the row that is left is shifted onto the right half, again and again, until one word is
+# left. With rows of 4 words, eight words go like this ("+" is xor, "a<4" is a shifted by 4 words):
+#
+#     a b c d  e f g h   ->   a<4 + e   b<4 + f   c<4 + g   d<4 + h     one row: call it i j k l
+#     i j k l            ->   i<2 + k   j<2 + l                         half a row: m n
+#     m n                ->   m<1 + n                                   the remainder
+#
+# (This shift is always by 1, 2, 4, 8, ... words, since ROW is a power of two.)
 
-ROW = 2**14  # words of 32 bits
+ROW = 2**14  # words
+DIVISOR = 0x82F63B78  # of CRC-32C, in RFC 3720; like the data, with the lowest bit first
+START = b"\x54\x64\x1f\x64"  # leaves the remainder 0xFFFFFFFF, with which the standard begins
+MASK = 0xA282EAD8  # TensorFlow stores a checksum rotated, plus this: tensorflow/core/lib/hash/crc32c.h
 
 
 @functools.cache
 def shift_tables(n_words):
-    """Tables for `shift`, uint32 [4, 256]: what each value of each byte of a word turns into."""
-    bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
+    """Tables for `shift`: uint32 [4, 256], what a word with only one byte other than 0 becomes.
+
+    tables[i][value] is for the word in which byte i is `value`. A word of four bytes is the xor of
+    four such words. n_words is a power of two.
+    """
+    bits = np.uint32(1) << np.arange(32, dtype=np.uint32)  # the 32 words with a single bit
     if n_words == 1:
         shifted = bits
-        for _ in range(32):
-            # The lowest bit is the highest power. Where it leaves the word, the divisor is added.
-            shifted = (shifted >> 1) ^ (shifted & 1) * np.uint32(0x82F63B78)
+        for _ in range(32):  # one step of the division for each bit of a word
+            shifted = (shifted >> 1) ^ (shifted & 1) * np.uint32(DIVISOR)
     else:
         shifted = shift(shift(bits, n_words // 2), n_words // 2)
 
     tables = np.zeros((4, 1), dtype=np.uint32)
-    for bit in shifted.reshape(4, 8).T:  # all values without the bit, then all with it
+    for bit in shifted.reshape(4, 8).T:  # double the tables: values without this bit, then with it
         tables = np.concatenate([tables, tables ^ bit[:, None]], axis=1)
     return tables
 
 
 def shift(words, n_words):
-    """The remainders of uint32 words that have n_words words of zeros behind them."""
+    """What the remainders `words`, uint32, become when n_words words of zeros follow."""
     tables = shift_tables(n_words)
     low = tables[0].take(words & 255) ^ tables[1].take(words >> 8 & 255)
     high = tables[2].take(words >> 16 & 255) ^ tables[3].take(words >> 24)
@@ -371,24 +387,19 @@ def shift(words, n_words):
 
 
 def masked_crc32c(data):
-    """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int.
-
-    CRC-32C is in RFC 3720, the mask in tensorflow/core/lib/hash/crc32c.h.
-    """
-    # The standard begins with 32 ones in the remainder, to which these four bytes lead. Zeros
-    # before them do nothing, and fill the row.
+    """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int."""
+    # The first part is what does not fill a row, after START. Zeros in front change nothing.
     n_first = len(data) % (4 * ROW)
-    first = b"\x54\x64\x1f\x64" + bytes(data[:n_first])
+    first = START + bytes(data[:n_first])
     first = first.rjust(2 * 4 * ROW, b"\0")
 
-    remainder = np.zeros(ROW, dtype=np.uint32)
+    row = np.zeros(ROW, dtype=np.uint32)
     for part in (first, data[n_first:]):
-        for row in np.frombuffer(part, dtype="<u4").reshape(-1, ROW):
-            remainder = shift(remainder, ROW) ^ row
-    width = ROW
-    while width > 1:
-        width //= 2
-        remainder = shift(remainder[:width], width) ^ remainder[width:]
-    crc = int(shift(remainder, 1)[0]) ^ 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32
-
+        for next_row in np.frombuffer(part, dtype="<u4").reshape(-1, ROW):
+            row = shift(row, ROW) ^ next_row
+    while len(row) > 1:
+        half = len(row) // 2
+        row = shift(row[:half], half) ^ row[half:]
+    # By the standard, a word of zeros follows the data, and all bits are inverted at the end.
+    crc = int(shift(row, 1)[0]) ^ 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + MASK) % 2**32

@@ -354,7 +354,7 @@ def check_data(path, tensors, hparams):
 ROW = 2**14  # words
 DIVISOR = 0x82F63B78  # of CRC-32C, in RFC 3720; like the data, with the lowest bit first
 START = b"\x54\x64\x1f\x64"  # leaves the remainder 0xFFFFFFFF, with which the standard begins
-MASK = 0xA282EAD8  # TensorFlow stores a checksum rotated, plus this: tensorflow/core/lib/hash/crc32c.h
+MASK = 0xA282EAD8  # added to a rotated checksum in tensorflow/core/lib/hash/crc32c.h
 
 
 @functools.cache

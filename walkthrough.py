@@ -121,14 +121,17 @@ def whole_page(run):
 
 def introduction(run):
     """What the page is, and the command that makes the same text."""
-    given = "The words in black were given to GPT-2" if run.options["prompt"] else "GPT-2 began"
+    if run.options["prompt"]:
+        given = "GPT-2 was given the words in black, and added those in colour."
+    else:
+        given = "GPT-2 was given no words, and wrote these."
     start, *flags = command(run.options)
     shell = " in bash, zsh or ksh" if start.startswith(("python gpt2.py $'", "printf")) else ""
     return [
         prose(
-            f"{given}; it added the words in colour. This page shows how, with the numbers of this "
-            "very run. Five chapters explain the ideas. The last shows the program, and what each "
-            "of its lines made."
+            f"{given} This page shows how, with the numbers of this very run. Five chapters "
+            "explain the ideas. The last chapter shows the program, and what each of its lines "
+            "made."
         ),
         tag("p", "To read the number in a cell of a picture, point at the cell or tap it. With a "
             "keyboard, go to the picture with Tab and move with the arrow keys.", class_="prose",

@@ -25,6 +25,13 @@ def chapter(run):
             f"For each token the cache keeps 2 × {L} × {C} numbers: a key and a value, {C} "
             f"numbers each over all heads, in each of {L} layers. That is {8 * L * C:,} bytes."
         ),
+        prose(
+            f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
+            "token cannot just be dropped: the other keys and values were computed at their old "
+            "positions, and from vectors that had gathered from it. So the program begins again, "
+            "without a cache, with the last half of the text as a new prompt. With more than half, "
+            "this would be needed again sooner; with less, the model would know less of its text."
+        ),
     ]
     if not run.is_cached:
         ideas.append(prose("In this run, no second step went on from the cache of the first."))
@@ -51,7 +58,8 @@ def chapter(run):
         ),
         sentences(
             "One cost stays: each step reads every weight of the model once, however few tokens "
-            "it is given. For a large model this is most of the time that one token takes."
+            "it is given. For a large model this is most of the time that one token takes. What "
+            "grows with the text is attention: each new token looks at all those before it."
         ),
     ]
     figure = table("Work of two steps", ["", "first step", "second step"], rows,

@@ -40,7 +40,8 @@ def chapter(run):
             "keeps the fewest of them whose probabilities add up to p or more. These are called "
             "the *nucleus*. Tokens that are not kept get the probability 0, shown as –, and those "
             "that are kept add up to 1 again. Temperature comes first because it changes the "
-            "probabilities that top-p adds up."
+            "probabilities that top-p adds up, and top-k before top-p, which then counts only the "
+            "tokens that top-k left."
         ),
         prose(
             "How do you draw by probabilities? The program adds a random number, the *noise*, to "

@@ -13,11 +13,11 @@ def chapter(run):
     V, C = run.params["wte"].shape
     ideas = [
         prose(
-            "Not letters. The text is cut into *tokens*: words, parts of words, and single signs, "
-            "often with the space in front of them. The list of all tokens is the *vocabulary*; "
-            f"this model has {V:,}. A word that is not in the vocabulary is put together from "
-            "several tokens. A token’s number in the vocabulary is its *id*, and the id is all "
-            "that the model is given."
+            "Not letters. First, encoder.py cuts the text into *tokens*: words, parts of words, "
+            "and single signs, often with the space in front of them. The list of all tokens is "
+            f"the *vocabulary*; this model has {V:,}. A word that is not in the vocabulary is put "
+            "together from several tokens. A token’s number in the vocabulary is its *id*, and "
+            "the id is all that the model is given."
         ),
         prose(
             "One number says little about a word. So the model has a *vector* for each token: a "

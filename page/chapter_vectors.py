@@ -20,21 +20,25 @@ def chapter(run):
             "comes what attention gathered from other tokens. Then comes what the mlp makes of "
             f"the vector by itself. (Mlp is short for multi-layer perceptron: {C} numbers are "
             f"multiplied with a table of weights to give {4 * C}; a curve named gelu brings the "
-            f"negative ones near 0; a second table makes {C} of them again.) Nothing else ever "
-            "changes the vector. So x is a sum that grows from layer to layer; its name is the "
-            "*residual stream*."
+            f"negative ones near 0; a second table makes {C} of them again. Without the curve "
+            "between them, two tables could do no more than one.) Nothing else ever changes the "
+            "vector. So x is a sum that grows from layer to layer; its name is the *residual "
+            "stream*."
         ),
         prose(
-            "Attention and mlp do not read x itself but a copy brought to a standard size: its "
-            "mean is made 0 and its variance 1, then each number is multiplied by one weight and "
-            "shifted by another. This is the *norm*, or layer norm. "
-            "Without it, each layer would get larger numbers than the one before."
+            "Attention and mlp do not read x itself but a copy brought to a standard size: for "
+            f"each token, the {C} numbers of its vector are shifted and divided so that their mean "
+            "is 0 and their variance 1, and then each is multiplied by one weight and shifted by "
+            "another. This is the *norm*, or layer norm. Without it, each layer would get larger "
+            "numbers than the one before. x itself is not changed by it."
         ),
         prose(
             "After the last layer comes a last norm, and then the question what comes next. For "
             f"each of the {V:,} tokens, the last vector and the token’s row of wte are multiplied "
-            "number by number and added up; that is the token’s logit. Softmax turns the logits "
-            "into probabilities, as it turned scores into attention weights."
+            "number by number and added up; that is the token’s logit. So wte is used twice: at "
+            "the start it turns ids into vectors, at the end it tells which token a vector is "
+            "like. Softmax turns the logits into probabilities, as it turned scores into attention "
+            "weights."
         ),
         prose(
             "What if the model stopped after fewer layers? The table answers that: norm, logits "

@@ -13,6 +13,8 @@ import re
 class CallError(ValueError):
     """The caller asked for something that cannot be done. Says what is allowed instead."""
 
+    exit_status = 2  # of the program; see console.py
+
 
 def shown(value):
     """A value on one line, text in quotes, cut if it is long."""

@@ -12,36 +12,41 @@ error, one line each. The exit status is
 The file is written so that a Python which is too old for the others can still read it and say so.
 """
 
-import atexit
+# _signal is what the module signal is made of. It is there at once, while `import signal` takes
+# some milliseconds, in which Ctrl-C would still print a traceback.
+import _signal as signal
 import errno
 import os
-import re
-import signal
 import sys
-
-from checks import CallError
 
 OLDEST_PYTHON = (3, 10)
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]  # of the characters; two of them may be written
+SHOWN = {i: "\\x{:02x}".format(i) for i in CONTROLS if chr(i) not in "\t\n"}
 
 
 # ---- How a program starts ------------------------------------------------------------------
 
 
 def prepare():
-    """Makes everything that can go wrong from here on end in one line and the right status."""
+    """Makes sure that a program ends in one line, or in none, while it imports its modules.
+
+    Ctrl-C may come, its Python may be too old, and a package may be missing.
+    """
+    # A notebook or IDLE goes on after the program. There, Ctrl-C must not end everything.
+    if not hasattr(sys, "ps1") and "idlelib" not in sys.modules:
+        handle_signals(end_at_once)
     if sys.version_info < OLDEST_PYTHON:
         version = ".".join(map(str, sys.version_info[:3]))
         oldest = ".".join(map(str, OLDEST_PYTHON))
         say("needs Python {} or newer, this is {}: {}".format(oldest, version, sys.executable))
         sys.exit(1)
-    if sys.excepthook is sys.__excepthook__:  # a notebook has a hook of its own
+    if sys.excepthook is sys.__excepthook__:
         sys.excepthook = end_early
-    handle_signals()
 
 
 def end_early(kind, error, traceback):
-    """Ends the program on an error that comes while its modules are still being imported."""
+    """Ends the program because of an error that came before `run`."""
     status = report(error)
     if status is None:
         sys.__excepthook__(kind, error, traceback)
@@ -49,19 +54,41 @@ def end_early(kind, error, traceback):
         sys.exit(status)
 
 
-def handle_signals():
-    """Makes SIGTERM and SIGHUP end the program as Ctrl-C does, so that no text is lost."""
-    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
-        number = getattr(signal, name, None)
-        # A signal that the parent process ignores, as nohup does with SIGHUP, stays ignored.
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            try:
-                signal.signal(number, lambda number, frame: sys.exit(128 + number))
-            except ValueError:  # not in the main thread, where signals do not come
-                return
-    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-        # While Python itself shuts down, Ctrl-C would print a traceback.
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_DFL)
+# ---- How it is interrupted -----------------------------------------------------------------
+
+
+def handle_signals(handler):
+    """Sets what Ctrl-C (SIGINT), `kill` (SIGTERM) and a closed terminal (SIGHUP) do.
+
+    Returns the handlers that were there before, as a dict by the number of the signal. Others'
+    handlers stay: those of a debugger, and that of nohup, which makes SIGHUP be ignored.
+    """
+    before = {}
+    ours = (signal.SIG_DFL, signal.default_int_handler, end_at_once)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        try:
+            if number is not None and signal.getsignal(number) in ours:
+                before[number] = signal.signal(number, handler)
+        except ValueError:
+            pass  # not in the main thread, to which signals come
+    return before
+
+
+def end_at_once(number, frame):
+    """Ends the program while it has made nothing yet, or when all is written.
+
+    An exception would not do: it might come inside an import that turns it into another one.
+    """
+    os._exit(128 + number)
+
+
+def end_in_order(number, frame):
+    """Ends the program, but lets it write what it has made."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    signal.signal(number, signal.SIG_IGN)  # a shell that closes may send SIGHUP twice
+    sys.exit(128 + number)
 
 
 # ---- How it writes -------------------------------------------------------------------------
@@ -94,8 +121,7 @@ def is_terminal(stream):
 
 def visible(text):
     """The text with its control characters, but for newline and tab, shown as in \\x1b."""
-    controls = "[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-    return re.sub(controls, lambda match: "\\x{:02x}".format(ord(match[0])), text)
+    return text.translate(SHOWN)
 
 
 def say(message):
@@ -148,6 +174,7 @@ def run(function):
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         get_ready(stream)
+    before = handle_signals(end_in_order)
     status = 0
     try:
         if sys.stdout is None:
@@ -161,6 +188,9 @@ def run(function):
         status = report(error)
         if status is None:
             raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     sys.exit(status)
 
 
@@ -177,13 +207,10 @@ def report(error):
     if isinstance(error, ImportError):
         say(missing(error))
         return 1
-    if isinstance(error, CallError):
-        say(error)
-        return 2
     if isinstance(error, (OSError, ValueError)):
         say(error)
         drop(sys.stdout)
-        return 1
+        return getattr(error, "exit_status", 1)
     return None
 
 
@@ -200,8 +227,8 @@ def missing(error):
 def requirements_for(package):
     """The name of the requirements file that lists a package."""
     for name in sorted(os.listdir(FOLDER)):
-        if re.match("requirements-.*[.]txt$", name):
+        if name.startswith("requirements-") and name.endswith(".txt"):
             with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-                if re.search("^" + re.escape(package) + r"\b", file.read(), re.MULTILINE):
+                if any(line.startswith(package) for line in file):
                     return name
     return "requirements.txt"

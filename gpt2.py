@@ -458,6 +458,8 @@ def generate(
 
 
 # ---- The command line ----------------------------------------------------------------------
+#
+# All of GPT-2 is above. What follows checks the options, loads a model, and prints its texts.
 
 
 def main(
@@ -472,11 +474,11 @@ def main(
     batch_size=None,
     seed=None,
 ):
-    """Print continuations of a prompt; `python gpt2.py --help` tells what the options mean.
+    """Prints continuations of a prompt. `python gpt2.py --help` explains the options.
 
-    From the command line every option arrives as text; from Python it may be a number.
-    Raises checks.CallError, a ValueError, where the call is wrong; ValueError where a file of the
-    model is damaged; OSError where one is missing and cannot be had.
+    The command line gives every option as text. From Python it may be a number.
+    Raises ValueError if an option is wrong or a file of the model is damaged, and OSError if a
+    file cannot be read or fetched.
     """
     import cli
     import printing
@@ -508,15 +510,15 @@ def main(
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "stop_id": stop_id}
 
     def answer(ids):
-        """Print the samples that continue one prompt."""
+        """Prints the samples that continue one prompt."""
         # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
-            n_rows = min(batch_size, nsamples - first)
-            rngs = [np.random.default_rng(child) for child in seeds.spawn(n_rows)]
+            B = min(batch_size, nsamples - first)
+            rngs = [np.random.default_rng(child) for child in seeds.spawn(B)]
             steps = generate(ids, params, n_head, n_tokens_to_generate, rngs, **sampling)
             printing.print_samples(
-                steps, n_tokens_to_generate, n_rows, first, nsamples, encoder, len(ids), n_ctx
+                steps, n_tokens_to_generate, B, first, nsamples, encoder, len(ids), n_ctx
             )
 
     if prompt is None:

@@ -10,12 +10,12 @@ import console
 import prompts
 
 
-def print_samples(steps, n_tokens, n_rows, first, nsamples, encoder, n_prompt, n_ctx):
+def print_samples(steps, n_tokens, B, first, nsamples, encoder, n_prompt, n_ctx):
     """Prints the texts that gpt2.generate makes for one batch.
 
-    steps: yields int [n_rows], n_tokens times at most: the next id of each text. The batch holds
-    the samples number first + 1 to first + n_rows of nsamples. The prompt has n_prompt ids.
-    Whatever stops the steps, what there is gets printed.
+    steps: yields the next id of each of B texts, int [B], n_tokens times at most. These are the
+    samples from number first + 1 on, of nsamples in all. The prompt has n_prompt ids.
+    Whatever stops the steps, what was made until then is printed.
     """
     if nsamples == 1:
         print_as_it_comes(steps, n_tokens, encoder, n_prompt, n_ctx)
@@ -26,10 +26,10 @@ def print_samples(steps, n_tokens, n_rows, first, nsamples, encoder, n_prompt, n
         for next_ids in with_bar(steps, n_tokens):
             made.append(next_ids)
     finally:
-        for row in range(n_rows):
-            ids = [next_ids[row] for next_ids in made]
+        for i in range(B):
+            ids = [next_ids[i] for next_ids in made]
             text = encoder.decode(itertools.takewhile(lambda id: id != stop_id, ids))
-            console.write(f"{'=' * 40} SAMPLE {first + row + 1} {'=' * 40}\n{text}\n")
+            console.write(f"{'=' * 40} SAMPLE {first + i + 1} {'=' * 40}\n{text}\n")
         if first == 0:  # once is enough
             note_window(n_prompt + len(made), n_ctx)
 

@@ -13,8 +13,7 @@ off, these are the rules:
 - A server that cannot be reached is given up after 10 seconds, a silent one after about 20.
 - The next run continues the part, too. If the check then refuses the complete file, the old bytes
   may be the wrong ones: the part is deleted, and the file is downloaded once more.
-- Where another try cannot help, the download ends at once: with other refusals such as 404, with
-  a file of the wrong size or content, with a full disk.
+- Other refusals such as 404, a wrong size or content, or a full disk end the download at once.
 """
 
 import contextlib
@@ -37,16 +36,13 @@ import folder_lock
 
 BASE_URL = "https://openaipublic.blob.core.windows.net/gpt-2/models"
 
-# Times are in seconds.
-CONNECT_TIMEOUT = 3
+CONNECT_TIMEOUT = 3  # seconds, as are all times here
 READ_TIMEOUT = 10  # without a byte
 PAUSES = (1, 2, 4, 8)  # before each new try
 LONGEST_PAUSE = 60  # that a busy server can ask for
 UNREACHABLE = 10  # for all tries together, while there is no connection
 SILENT = 25  # for all tries together, while no byte comes
-
-BUSY = (408, 429)  # a server that answers with this status, or with 5xx, may do better next time
-NO_RANGE = (206, 416)  # one that answers with this status has other bytes than those asked for
+NO_RANGE = (206, 416)  # the status of an answer that has other bytes than those asked for
 
 
 # ---- Where the files are -------------------------------------------------------------------
@@ -81,7 +77,9 @@ def root_cause(error):
     if isinstance(error, http.client.IncompleteRead):
         return "the connection ended"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return re.sub(r"//\S*@", "//", " ".join(text.split()))[:200]
+    start = "this is no HTTP: " if type(error) is http.client.BadStatusLine else ""
+    text = " ".join(re.split(r"[\s\x00-\x1f\x7f-\x9f]+", text))  # one line, nothing invisible
+    return start + re.sub(r"//\S*@", "//", text)[:200]
 
 
 # ---- One request ---------------------------------------------------------------------------
@@ -119,10 +117,10 @@ def read_headers(response, ask_from):
     is_encoded = response.headers.get("Content-Encoding", "identity") != "identity"
     if response.status_code == 200:
         length = response.headers.get("Content-Length", "")
-        return 0, int(length) if length.isdecimal() and not is_encoded else None
+        return 0, int(length) if re.fullmatch(r"\d{1,18}", length) and not is_encoded else None
 
     content_range = response.headers.get("Content-Range", "")
-    match = re.fullmatch(rf"bytes {ask_from}-(\d+)/(\d+)", content_range)
+    match = re.fullmatch(rf"bytes {ask_from}-(\d{{1,18}})/(\d{{1,18}})", content_range)
     if response.status_code == 206 and match and not is_encoded:
         if int(match[1]) + 1 == int(match[2]):  # to the last byte, as asked
             return ask_from, int(match[2])
@@ -149,18 +147,20 @@ def receive(url, login, part, by_range, size, bar):
         if n_here > 0 and response.headers.get("Content-Range") == f"bytes */{n_here}":
             return  # status 416: the part is the whole file
         n_bytes, full_size = read_headers(response, n_here)
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            raise ValueError("it is a web page, perhaps one to log in to this network")
         if None not in (size, full_size) and size != full_size:
             raise ValueError(f"it has {full_size} bytes, not {size}")
         size = size or full_size
 
-        # Without locks, two processes may download the same file. That does no harm: each one
-        # writes a byte to its place in the file, not to the end.
-        with open(part, "r+b" if n_here > 0 else "wb") as file:
+        # Two processes on a disk without locks write the same bytes to the same places.
+        open(part, "ab").close()  # creates it, but does not empty it
+        with open(part, "r+b") as file:
             file.seek(n_here)
-            # read1 returns what has come. urllib3 1 has only read, which waits for more.
+            # read1 returns what has come. An old urllib3 has only read, which waits for all bytes.
             read = getattr(response.raw, "read1", response.raw.read)
             try:
-                while chunk := read(2**16, decode_content=True):
+                while chunk := read(2**12, decode_content=True):
                     new = chunk[max(0, n_here - n_bytes) :]  # without what the part has already
                     file.write(new)
                     bar.update(len(new))
@@ -199,25 +199,24 @@ def complete(url, login, part, size, bar):
             now = time.monotonic()
             if size_of(part) > n_most:
                 n_most, last_growth, pauses = size_of(part), now, [*PAUSES]
-            if not pauses:
+            kinds = (requests.HTTPError, requests.ConnectionError, requests.Timeout)
+            if not pauses or not isinstance(error, kinds):
                 raise
             pause = pauses.pop(0)
             if isinstance(error, requests.HTTPError):
                 status = error.response.status_code
                 by_range = by_range and status not in NO_RANGE
-                if status < 500 and status not in (*BUSY, *NO_RANGE):
+                if status < 500 and status not in (408, 429, *NO_RANGE):  # 408 and 429: busy
                     raise
                 pause = max(pause, pause_asked_for(error.response))
                 last_growth = now + pause  # an answer is a sign of life, too
-            elif isinstance(error, (requests.ConnectionError, requests.Timeout)):
+            else:
                 patience, timeout = UNREACHABLE, CONNECT_TIMEOUT
                 was_there = error.response is not None or isinstance(error, requests.ReadTimeout)
                 if was_there or n_most > n_first:
                     patience, timeout = SILENT, READ_TIMEOUT
                 if now + pause + timeout > last_growth + patience:
                     raise
-            else:  # such as a circle of redirections
-                raise
             bar.clear()
             console.say(f"{root_cause(error)}; trying again in {pause:.0f} s")
             time.sleep(pause)
@@ -237,8 +236,7 @@ def fetch_file(url, login, path, size, check, bar):
 
     check(part): raises ValueError if the complete part is not the right file.
     """
-    name = os.path.basename(path)
-    part = f"{path}.part"
+    name, part = os.path.basename(path), f"{path}.part"
     was_begun = size_of(part) > 0
     bar.set_description(f"fetching {name}")
     try:
@@ -259,7 +257,7 @@ def fetch_file(url, login, path, size, check, bar):
 
     # Out here the error is gone, and with it the last reference to a part that the check has
     # mapped into memory. Windows does not remove a mapped file.
-    bar.update(-size_of(part))
+    bar.update(-size_of(part))  # backwards, to where this file began
     os.remove(part)
     if not was_begun:
         raise ValueError(problem)
@@ -309,7 +307,8 @@ def fetch(folder, names, all_names, expected_size, check, instead):
                 except OSError as error:
                     if os.path.isfile(path):
                         continue  # without locks, another process was faster
-                    reason = f"cannot store {path}: {root_cause(error)}"
+                    failed = error.filename2 or error.filename or path
+                    reason = f"cannot store {failed}: {root_cause(error)}"
                     remedy = "mend that, or name another folder as models_dir"
                     raise OSError(f"{reason}; {remedy}; what has come so far is kept") from None
                 except ValueError as error:

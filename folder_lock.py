@@ -33,9 +33,9 @@ def hold(folder):
         try:
             file = open_locked(path)
         except (OSError, ValueError) as error:  # ValueError: a path with a null character
-            raise OSError(
-                f"cannot write into the folder {folder}: {error}; name another one as models_dir"
-            ) from None
+            reason = f"{folder}: {getattr(error, 'strerror', None) or error}"
+            remedy = "name another one as models_dir"
+            raise OSError(f"cannot write into the folder {reason}; {remedy}") from None
         yield
     finally:
         if file is not None:

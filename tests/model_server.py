@@ -57,8 +57,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def send(self, content):
-        self.wfile.write(content)
         self.server.n_sent[self.path.split("/")[-1]] += len(content)
+        self.wfile.write(content)
 
     def begin_right(self, n_announced=None):
         """The head of a right answer; returns what has to follow."""
@@ -179,6 +179,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def send_portal_without_length(self):
         self.begin(200, Content_Type="text/html")
         self.send(b"<html><body>Please log in to this network.</body></html>")
+
+    def send_huge_length(self):
+        self.begin(200, Content_Length=10**17)
+        self.send(self.content)
+
+    def send_no_http(self):
+        self.send(b"SSH-2.0-OpenSSH\r\n")
 
     def send_nothing(self):
         self.begin(204)

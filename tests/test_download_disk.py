@@ -205,7 +205,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOENT])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
 @pytest.mark.parametrize("module, name", CALLS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_call_to_the_system_that_fails_is_no_harm(
     module, name, number, server, tmp_path, monkeypatch

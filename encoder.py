@@ -4,9 +4,10 @@
     encoder.encode("Hello world")  ->  [15496, 995]
     encoder.decode([15496, 995])   ->  "Hello world"
 
-The model works with ids, the numbers of tokens in its vocabulary. A token is a sequence of bytes:
-often a word together with the space before it, or a part of a longer word. Each of the 256 single
-bytes is a token too. So every text has ids, in any script, even if no word of it is known.
+GPT-2, the model, works with ids. An id is the number of a token in the model's vocabulary. A token
+is a sequence of bytes: often a word together with the space before it, or a part of a longer word.
+Each of the 256 single bytes is a token too. So any text, in any script, can be turned into ids,
+even if none of its words is in the vocabulary.
 
 The method is byte-pair encoding (BPE). It has three steps:
 
@@ -19,8 +20,8 @@ The method is byte-pair encoding (BPE). It has three steps:
     15496     995
 
 Step 2 follows a list of merges. Each merge joins a pair of tokens into one. The place of a merge in
-the list is its rank. A piece starts as single bytes. Then, again and again, of all pairs of
-neighbours that are in the list, the one with the lowest rank is joined, until no pair is left:
+the list, counted from 0, is its rank. A piece starts as single bytes. Then the pair of neighbours
+with the lowest rank is joined, again and again, until no pair of neighbours is in the list:
 
     H e l l o     in the list: l l (rank 41), e l (161), H e (1288), l o (5183)
     H e ll o      in the list: e ll (439), H e (1288), ll o (18542)
@@ -28,25 +29,28 @@ neighbours that are in the list, the one with the lowest rank is joined, until n
     H ello        in the list: H ello (15240)
     Hello
 
-The list was made before the model was trained, by counting: in a large collection of texts, the
-most frequent pair of neighbours was joined everywhere, then the pair that was most frequent then,
-and so on, 50,000 times. So a low rank means a frequent pair.
+OpenAI made the list before the model was trained, by counting. In a large collection of texts, the
+most frequent pair of neighbours was joined everywhere, then the pair that had become the most
+frequent, and so on, 50,000 times. So a low rank means a frequent pair.
 
-Two files beside the weights hold the result:
+Two files in a model's folder hold the list and the ids. In both of them, "Ġ" stands for a space.
 
-    vocab.bpe       #version: 0.2       encoder.json    {"!": 0, ..., "Hello": 15496, ...,
-                    Ġ t                                  "Ġworld": 995, ...,
-                    Ġ a                                  "<|endoftext|>": 50256}
+    vocab.bpe       #version: 0.2     a version, then one merge a line, in order of rank; the
+                    Ġ t               space in the middle parts the two tokens that are joined
+                    Ġ a
                     h e
                     ...
 
-vocab.bpe has one merge a line, in the order of rank. encoder.json has an id for every token: for
-256 bytes, for the 50,000 results of merges, and for <|endoftext|>, which makes 50,257. In both
-files "Ġ" stands for a space; see `byte_alphabet`. <|endoftext|> stood between the texts that the
-model was trained on, and the model writes it where it takes a text to be over.
+    encoder.json    {"!": 0, ..., "Ġworld": 995, ..., "Hello": 15496, ..., "<|endoftext|>": 50256}
 
-BPE for words: Sennrich et al. 2016, arXiv 1508.07909; on bytes: section 2.2 of the GPT-2 paper.
-The files and PIECE: OpenAI's encoder.py, github.com/openai/gpt-2.
+encoder.json has an id for every token: for the 256 single bytes, for the results of the 50,000
+merges, and for <|endoftext|>, which makes 50,257. The token <|endoftext|> marks the end of a text.
+It stood between the texts that the model was trained on. When the model writes a text, it produces
+this token where it considers the text finished.
+
+BPE for words is from Sennrich et al. 2016, arXiv 1508.07909, and for bytes from section 2.2 of the
+GPT-2 paper. The format of the two files, and PIECE below, are those of OpenAI's own tokenizer,
+src/encoder.py in github.com/openai/gpt-2.
 """
 
 import functools
@@ -58,16 +62,17 @@ import os
 import regex  # unlike the standard library's re, it knows \p{L}, all letters of all scripts
 
 # How a text is cut into pieces. No merge joins bytes of two pieces, so no token runs across the
-# border of two words. At each place in the text, the first alternative that fits takes as many
-# characters as it can. "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
+# border between two words. At each place in the text, the first alternative that fits takes as
+# many characters as it can. "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
-    '(?:s|t|re|ve|m|ll|d)    # the end of a short form, as in I'm; lower case, straight apostrophe
+    '(?:s|t|re|ve|m|ll|d)    # the end of a contraction such as I'm (not of I'M, not with ’)
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # white space, but the last of it is left for what comes after:
-    | \s+                    #   "a   b" is cut into "a", "  " and " b"
+    | \s+(?!\S)              # white space; before a word, all but the last: "a   b" becomes
+                             #   "a", "  ", " b", since " b" takes the last space along
+    | \s+                    # what is left, such as the newline in "a\nb"
     """,
     regex.VERBOSE,
 )
@@ -81,19 +86,23 @@ def merge(piece, ranks):
 
     piece: bytes. ranks: dict (bytes, bytes) -> rank.
 
-    While tokens are joined, each stands in the list at the place of its first byte, and the places
-    of its other bytes hold b"". `before` and `after` lead from a token to its neighbours:
+    A token stands in `tokens` at the place of its first byte, and the places of its other bytes
+    hold b"". `before` and `after` lead from a token to the places of its neighbours. After the
+    first merge of "Hello" ("-" is a place that is no longer used):
 
+        place     0    1    2    3    4
         tokens    H    e    ll   b""  o
-        after     1    2    4    .    5 (the end)
+        before   -1    0    1    -    2      -1: no token is before this one
+        after     1    2    4    -    5       5: no token comes after this one
 
     To search all pairs for the lowest rank before each merge would take n * n time for n bytes.
-    Instead, the pairs wait in a heap, which gives the smallest one at once: n log n time.
+    Instead, the pairs wait in a heap, which quickly hands out the one of lowest rank. The whole
+    takes n log n time.
     """
     n_bytes = len(piece)
     tokens = [piece[i : i + 1] for i in range(n_bytes)]
-    before = list(range(-1, n_bytes - 1))  # -1: the first token has none before it
-    after = list(range(1, n_bytes + 1))  # n_bytes: the last token has none after it
+    before = list(range(-1, n_bytes - 1))
+    after = list(range(1, n_bytes + 1))
 
     pairs = zip(tokens, tokens[1:])
     candidates = [(ranks[pair], left) for left, pair in enumerate(pairs) if pair in ranks]
@@ -102,8 +111,9 @@ def merge(piece, ranks):
     while candidates:
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
-        # The pair may be out of date: since it was put on the heap, one of its tokens may have been
-        # joined with another one. Then what stands there now has another rank, or none.
+        # The pair may be out of date: one of its tokens may have been joined with a third one since
+        # the pair was put on the heap. Then another pair stands here now. It has another rank,
+        # since each pair has its own, or none: no merge has b"".
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -126,7 +136,7 @@ def merge(piece, ranks):
 class Encoder:
     """A vocabulary, with `encode` and `decode`.
 
-    tokens[id] is the bytes of a token; end_of_text is the id of <|endoftext|>.
+    tokens[id] holds the bytes of the token with that id. end_of_text is the id of <|endoftext|>.
     """
 
     def __init__(self, tokens, ranks):
@@ -134,9 +144,9 @@ class Encoder:
         self.tokens = tokens
         self.ranks = ranks
         self.ids = {token: id for id, token in enumerate(tokens)}
-        self.end_of_text = len(tokens) - 1  # it has the last id
-        # For speed only: a text repeats its words, so the ids of the last 65,536 pieces are kept.
-        # (Each Encoder has its own store. As a decorator, one store would serve all of them.)
+        self.end_of_text = len(tokens) - 1  # in OpenAI's vocabulary it comes last
+        # For speed only: words recur in a text, so the ids of the 65,536 pieces that were used last
+        # are kept. (As a decorator, lru_cache would keep those of all Encoders in one store.)
         self.piece_ids = functools.lru_cache(maxsize=2**16)(self.encode_piece)
 
     def encode_piece(self, piece):
@@ -146,13 +156,13 @@ class Encoder:
     def encode(self, text):
         """The ids of a text: a list of int, empty for "".
 
-        No id is added at either end. "<|endoftext|>" in a text is 13 ordinary characters. A lone
-        surrogate, which is half a character that UTF-8 cannot hold, is replaced by U+FFFD.
+        No id is added at either end. "<|endoftext|>" in a text is 13 ordinary characters. UTF-8
+        cannot hold a lone surrogate, half of a UTF-16 pair. It is replaced by U+FFFD.
         """
         try:
             text.encode()
         except UnicodeEncodeError:
-            # UTF-16 makes one character of two halves in a row; "replace" takes care of lone ones.
+            # Going through UTF-16 joins two halves in a row to one character.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.piece_ids, pieces)))
@@ -182,10 +192,11 @@ class Encoder:
 def byte_alphabet():
     """The character that stands for each byte in the two files: a list of 256 characters.
 
-    A text file cannot show every byte. So the files write each byte as a visible character. 188
-    bytes are the codes of visible characters, and are written as these: the byte 0x48 as "H". The
-    other 68 are written as the characters from U+0100 on, in order. The space, the 33rd of them,
-    is written as U+0120, which is "Ġ", and the newline as U+010A, "Ċ".
+    A text file cannot show every byte, so the files write each byte as a visible character. For
+    188 of the bytes there is a visible character with the same code (Unicode code point), and the
+    byte is written as that character: 0x48 as "H". The other 68 are written, in order, as the
+    characters from U+0100 on. The space, the 33rd of them, is written as U+0120, which is "Ġ", and
+    the newline as U+010A, "Ċ".
     """
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     substitutes = itertools.count(0x100)
@@ -212,8 +223,8 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
-    # `translate` replaces each character by the one whose code is the byte. Latin-1 then writes
-    # that character as that byte: "Ġ" becomes chr(0x20), and that b"\x20".
+    # A character that stands for a byte becomes chr(byte), and Latin-1 encodes chr(byte) as that
+    # byte. So "Ġ" becomes " ", and then b" ".
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 
@@ -222,7 +233,7 @@ def read_merges(path, tokens):
     """The merges in vocab.bpe: dict (bytes, bytes) -> rank, as `merge` needs it.
 
     tokens: what `read_tokens` returned. The first line of the file is its version.
-    Raises ValueError naming the damaged file, and the line if a single one is wrong.
+    Raises ValueError naming the damaged file, and the first line that is wrong.
     """
     with open(path, encoding="utf-8") as file:
         try:
@@ -244,7 +255,7 @@ def read_merges(path, tokens):
 def get_encoder(model_size, models_dir):
     """The Encoder of the model in the folder `model_size` of `models_dir`.
 
-    Raises OSError where a file cannot be read, ValueError naming the file that is damaged.
+    Raises OSError if a file cannot be read, and ValueError, naming the file, if it is damaged.
     """
     folder = os.path.join(os.path.expanduser(models_dir), model_size)
     names_path = os.path.join(folder, "encoder.json")

@@ -17,9 +17,10 @@ word is cut into several: below, three words become four tokens. The model itsel
        |  wte[ids] + wpe[positions]         embeddings: look up a vector for each id, and add a
        |                                    vector for the place where the token stands
     x                                       a vector for each token          [B, T, C]
-       |  block, L times                    a block is one layer, and has two parts:
-       |                                    attention: each token gathers from those before it
-       |                                    mlp: each token's vector is worked on by itself
+       |  block, L times                    a block is one layer, and has two parts. Attention:
+       |                                    each token gathers information from the tokens before
+       |                                    it. Mlp: each token's vector is changed on its own,
+       |                                    without a look at the others
     x                                       a vector for each token          [B, T, C]
        |  layer_norm, wte                   compare the last vector with every token's embedding
     logits                                  a score for every token          [B, V]
@@ -28,16 +29,18 @@ word is cut into several: below, three words become four tokens. The model itsel
        |  the tokenizer
     " that"                                 its text; append it, and go round again
 
-The matrices and vectors that all this is computed with are the weights. They were found in
-training: the model read 40 GB of text from web pages, and its weights were changed, little by
-little, so that it predicted each next token better. This file only uses the result. Where it
-gives numbers, they are those of OpenAI's smallest GPT-2, called 124M after its 124 million weights.
+All this is computed with matrices and vectors of numbers that do not change: the parameters of the
+model, also called its weights. They were found in training: the model read 40 GB of text from web
+pages, and its parameters were changed, little by little, so that it predicted each next token
+better. This file only uses the result. Where it gives numbers, they are those of OpenAI's smallest
+GPT-2, called 124M because it has 124 million parameters.
 
-A comment such as [B, T, C] gives the shape of the arrays that its line names or returns. A letter
-means the same everywhere:
+The model, the function `gpt2`, is called again and again while a text grows, and each call is given
+only the tokens that are new. A comment such as [B, T, C] gives the shape of the arrays that its
+line names or returns. A letter means the same everywhere:
 
     B  samples: texts that are written side by side, as a batch
-    T  tokens given in this call
+    T  tokens given to this call
     S  tokens so far: those of earlier calls, then the T of this call
     V  tokens in the vocabulary (n_vocab): 50,257
     K  tokens of the vocabulary that may still be picked
@@ -47,12 +50,12 @@ means the same everywhere:
     L  layers (n_layer): 12
     ...  any axes in front
 
-Weights keep the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. ln_1, ln_2 and ln_f are layer norms. What begins with c_ is a linear
-layer, which is a matrix w and a bias b. weights.py draws the whole tree of them.
+Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
+table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms. What begins with c_
+is a linear layer, which is a matrix w and a bias b. weights.py draws the whole tree of them.
 
-Functions come in the order of the smallest part first: the parts of a layer, a layer, the model,
-sampling, the loop that writes a text. Remarks that begin with "For speed only" may be skipped.
+The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
+that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
 if __name__ == "__main__":  # Every program here begins like this: console.py says why.
@@ -79,8 +82,10 @@ def gelu(x):
     gelu(3) is 2.996, and gelu(-3) is -0.004: large numbers pass, negative ones are held back.
     Without a bend between them, two matrices would do no more than one matrix could.
 
-    The formula is x / (1 + e^(-2z)), with z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as
-    0.5 x (1 + tanh(z)), the form in Hendrycks and Gimpel, arXiv 1606.08415.
+    The idea is to multiply x by the probability that a random number from a Gaussian (a normal)
+    distribution is below x. The formula comes close to that: x / (1 + e^(-2z)), with
+    z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)), the form given by
+    Hendrycks and Gimpel, arXiv 1606.08415.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -88,12 +93,14 @@ def gelu(x):
 
 
 def softmax(x):
-    """Turns scores into weights that are positive and add up to 1 along the last axis.
+    """Turns scores into shares: numbers from 0 to 1 that add up to 1, along the last axis.
 
-    Each weight is e^score, divided by the sum of all e^score. The scores 1, 2 and 3 become the
-    weights 0.09, 0.24 and 0.67. A score of -inf becomes the weight 0.
+    Each share is e^score, divided by the sum of all e^score. The scores 1, 2 and 3 become the
+    shares 0.09, 0.24 and 0.67. A score of -inf becomes the share 0.
     """
-    exps = np.exp(x - x.max(axis=-1, keepdims=True))  # "- max" changes no weight; no e^x overflows
+    # Subtracting the largest score divides every e^score by the same number. The shares stay the
+    # same, and no e^score can overflow.
+    exps = np.exp(x - x.max(axis=-1, keepdims=True))
     return exps / exps.sum(axis=-1, keepdims=True)
 
 
@@ -101,7 +108,7 @@ def layer_norm(x, g, b):
     """Layer norm: shifts each vector to mean 0, scales it to variance 1, then does "* g + b".
 
     Mean and variance are taken over the C numbers of one token's vector, never across tokens.
-    [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. The gain g and the bias b, [C], are weights.
+    [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. The gain g and the bias b, [C], are parameters.
     """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
@@ -124,10 +131,10 @@ def linear(x, w, b=0.0):
 
 
 def mlp(x, c_fc, c_proj):
-    """Multilayer perceptron: what each token's vector makes of itself, [B, T, C].
+    """Multilayer perceptron (mlp): something new computed from each token's vector, [B, T, C].
 
-    Two linear layers with a bend between them. c_fc ("fully connected") widens each vector to 4C
-    numbers, and c_proj ("projection") brings it back to C. Here no token sees another.
+    It is two linear layers with a bend between them. c_fc ("fully connected") widens each vector to
+    4C numbers, and c_proj ("projection") brings it back to C. No token sees another here.
     """
     hidden = linear(x, **c_fc)       # [B, T, 4C]
     active = gelu(hidden)            # [B, T, 4C]
@@ -145,30 +152,32 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
         value   what it hands over to those that find it
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
-    scores of one query into attention weights, and the token that asks receives the values, each
-    multiplied by its weight, as one sum. With the weights 0.9 and 0.1, that is 0.9 of the first
-    value plus 0.1 of the second.
+    scores of one query into shares, here called attention weights. The token that asks receives
+    the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1, that is 0.9
+    of the first value plus 0.1 of the second.
 
     H heads do this side by side. Each has its own queries, keys and values of D numbers, all made
-    from the whole vector, so that each head can look for something else. At the end c_proj mixes
-    what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
+    from the whole vector, so that each head can look for something different. At the end c_proj
+    mixes what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
 
-    Keys and values of earlier tokens are not computed again. An earlier call has left them in the
-    KV cache, and `gpt2`, below, explains why they are still right. So the queries of the T new
-    tokens meet the keys and values of all S tokens.
+    The keys and values of tokens from earlier calls are not computed again. They are in the KV
+    cache, and `gpt2`, below, explains why they are still right. So the queries of the T new tokens
+    meet the keys and values of all S tokens.
 
-    mask: float32 [T, S], one line for each new token. It has 0 in the columns of the tokens that
-    this token may look at, -inf in those of later tokens. It is the same for all samples and heads.
+    mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
+    the new token may look at, and -inf in the columns of tokens that come after it in the text. The
+    mask is the same for all samples and heads.
     layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Those of
-    earlier tokens are in it, and the last T places are free. It is a view: what is written into it
-    is written into the cache.
+    tokens from earlier calls are in it, and the last T places are free. It is a view: what is
+    written into it is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
 
-    # The 3C columns of c_attn are C for the queries, C for the keys, C for the values, and each C
-    # are D for the first head, D for the second, and so on. So the axis of 3 comes before H.
-    # (H before 3 would fit the size too, and mix up the heads.)
+    # The 3C columns of c_attn are C for the queries, then C for the keys, then C for the values. In
+    # each group, the first D belong to the first head, the next D to the second, and so on. So the
+    # axis of 3 comes before H. (H before 3 would fit the size too, but the first head would take a
+    # part of the second head's query for its key.)
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -176,10 +185,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
 
-    # A score is a sum of D products. If these are independent and have variance 1, the sum has
-    # variance D: with D = 64 scores of +8 and -8 are common, and softmax gives nearly all weight to
-    # one token. Divided by sqrt(D) the scores have variance 1 again. We divide the query, which
-    # divides all its scores.
+    # A score is a sum of D products. If these are independent and have variance 1, the sum has the
+    # variance D, here 64, and the standard deviation sqrt(D), here 8. Scores of +8 and -8 would be
+    # common, and softmax would give nearly all weight to one token. Divided by sqrt(D), scores have
+    # the variance 1. We divide the query, and so all scores that are made with it.
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -197,7 +206,7 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 def block(x, layer, n_head, mask, layer_kv):
     """One layer: x plus what attention and then the mlp add to it, [B, T, C].
 
-    layer: the weights of this layer, a dict with ln_1, attn, ln_2 and mlp. The other arguments
+    layer: the parameters of this layer, a dict with ln_1, attn, ln_2 and mlp. The other arguments
     are those of `attention`.
 
     x is called the residual stream. It begins as token embedding plus position embedding and runs
@@ -220,60 +229,65 @@ def block(x, layer, n_head, mask, layer_kv):
 
 
 def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
-    """The logits: for each token of the vocabulary, a score for being the next. And the cache.
+    """The logits, a score for each token of the vocabulary: is it the next one? And the new cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
-    wte, wpe, blocks, ln_f: the weights, as utils.load_encoder_hparams_and_params returns them.
+    wte, wpe, blocks, ln_f: the parameters, as utils.load_encoder_hparams_and_params returns them.
     cache: None at the start of a text; after that, the cache that the last call returned.
     Returns (logits, cache). logits: float32 [B, V], the scores for the token after the last one of
     each sample. Their softmax is the probability of each token. cache: (kv, S), the keys and
     values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
-    none for the next.
+    none beyond.
 
-    What the cache saves: a text grows by one token at a time, and without the cache the whole text
-    would go through all layers for each. With it only the new token does. That one token costs one
-    pass over all weights, 0.5 GB that have to come from memory, which takes most of the time; and
-    its query meets S keys in every head, which takes longer as the text grows.
+    What the cache saves: a text grows by one token at a time. Without the cache, the whole text
+    would go through all layers for each new token. With it, only the new token does. This costs two
+    things. All parameters, 0.5 GB, are read from memory once, which takes most of the time. And the
+    new token's query meets S keys in every head, which takes longer as the text grows. S is never
+    more than n_ctx.
 
-    Why the cache is right: the key and the value of a token are made from its vector. That depends
-    on the token and those before it, but on no later token, for the mask hides these. So it is the
-    same whether later tokens are there or not. Five tokens in one call give the same logits as
-    three and then two, up to rounding. The query of a token is used once and not kept.
+    Why the cache is right: in every layer, a token's key and value are made from its vector there.
+    This vector depends on the token itself and on those before it, but never on a later token,
+    because the mask hides later tokens. So key and value stay the same when tokens are added. Five
+    tokens in one call give the same logits as three and then two, up to rounding. (Queries are not
+    kept: a token's query is used only in the call that is given the token.)
 
-    A cache of one sample can be continued with inputs of B samples. A cache can also be continued
-    twice, say with "cat" and then with "dog". But both are written to the same place. The cache
-    that was returned for "cat" then holds "dog", and must not be used any more.
+    A cache of one sample can be continued with inputs of B samples. You may also continue the same
+    cache twice, say once with "cat" and once with "dog". But "dog" may be written over "cat". So
+    once "dog" is in, the cache that was returned for "cat" must not be used any more.
     """
     B, T = inputs.shape
     C = wte.shape[1]
-    if cache is None:
+    if cache is None:  # begin with 0 places for keys and values; with_room, below, makes more
         cache = (np.empty((len(blocks), 2, B, n_head, 0, C // n_head), dtype=np.float32), 0)
     kv, n_past = cache
     S = n_past + T
     kv = with_room(kv, n_past, S, B)
 
     # The causal mask. The last token may look at all others, so why hide anything? In the second
-    # layer it reads keys and values that the first layer's vectors were made into. If the earlier
-    # tokens could look at later ones, these vectors would be unlike those in training, where the
-    # next token had to be guessed and not seen. And they would change with each token that is
-    # added, so that nothing could be kept in a cache.
+    # layer it reads keys and values that were made from the vectors of the earlier tokens, as the
+    # first layer returned them. If earlier tokens could look at later ones, these vectors would be
+    # unlike those in training, where the next token had to be guessed and was not to be seen. And
+    # they would change with each token that is added, so that nothing could be kept in a cache.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
 
+    # The token embedding is the same wherever the token stands. The position embedding tells the
+    # layers where that is: this, and the mask, is where the order of the tokens comes in.
     token_embeddings = wte[inputs]                             # [B, T, C]
     position_embeddings = wpe[positions]                       # [T, C]
     x = token_embeddings + position_embeddings                 # [B, T, C]
     for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # A score for each token of the vocabulary is the dot product of the last vector with that
-    # token's embedding: the better they match, the higher. So wte is used twice, to read tokens
-    # and to predict them. This is called weight tying.
+    # For the other positions the next token is known already, and wte is large, 31% of all
+    # parameters. To score every position would cost much and be thrown away. So only the vector of
+    # the last token goes on. It is normalised once more, like everything that is read from x.
     #
-    # Only the last position is asked. What follows the others is known already, and wte is large,
-    # 31% of all weights: a score for every position would cost much and be thrown away.
+    # A token's score is the dot product of this vector with the token's embedding: the better they
+    # match, the higher the score. So wte is used twice, to read tokens and to predict them. This is
+    # called weight tying.
     last = x[:, -1]                                            # [B, C]
     normed = layer_norm(last, **ln_f)                          # [B, C]
     logits = linear(normed, wte.T)                             # [B, V]
@@ -283,9 +297,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 def with_room(kv, n_past, S, B):
     """The cache kv itself if it has room for S tokens of B samples, else a larger copy of it.
 
-    kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. A copy gets
-    256 places at a time, so that one more token seldom needs a copy. From a cache of one sample,
-    each of the B samples gets a copy.
+    kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. The number of
+    places is rounded up to a multiple of 256, so that a copy is needed only once in 256 tokens. If
+    kv has one sample, each of the B samples gets a copy of it.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -298,9 +312,9 @@ def with_room(kv, n_past, S, B):
 
 # ---- Sampling ------------------------------------------------------------------------------
 #
-# Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
-# correct but dull text that soon repeats itself. So we draw at random, with the probabilities
-# that softmax makes of the logits. The functions below change these probabilities first. Each
+# Sampling picks the next token by the logits. Always taking the likeliest one (greedy) gives
+# fluent but dull text that soon repeats itself. So we draw at random, with the probabilities that
+# softmax makes of the logits. Temperature, top-k and top-p change these probabilities first. Each
 # takes the logits of one sample, [V], and returns new ones. A token that may no longer be picked
 # has the logit -inf, which softmax makes a probability of 0.
 
@@ -309,10 +323,12 @@ def scale_by_temperature(logits, temperature):
     """Logits divided by temperature, float64 [V].
 
     Below 1 makes likely tokens likelier still; above 1 brings all probabilities closer together.
-    With the logits 2 and 1, the likelier token has 73%; at temperature 0.5 it has 88%, at 2 62%.
+    Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
+    at temperature 0.5, and 62% at temperature 2.
     """
-    # The largest logit is made 0 first, which changes no probability. However tiny temperature
-    # is, 0 divided by it stays 0, and the others go to -inf. (float32 would take it for 0.)
+    # The largest logit is made 0 first, which changes no probability. However small temperature
+    # is, 0 divided by it stays 0, and the others go to -inf. (In float32 a very small temperature
+    # would itself be rounded to 0. Hence float64.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -339,18 +355,18 @@ def keep_top_k(logits, k):
     """Top-k: keeps the k likeliest tokens, -inf for the rest. k = 0 keeps all. [V]"""
     if k == 0 or k >= len(logits):
         return logits
-    # For speed only: sort those that are not below the k-th largest logit, not all 50,257.
+    # For speed only: rank only the tokens from the k-th largest logit up, not all 50,257.
     kth_largest = np.partition(logits, -k)[-k]
     candidates = np.where(logits >= kth_largest, logits, -np.inf)  # [V]
     return keep_only(logits, ranked(candidates)[:k])               # [V]
 
 
 def keep_top_p(logits, p):
-    """Top-p, or nucleus sampling: keeps the fewest tokens that together have probability p.
+    """Top-p, or nucleus sampling: keeps the likeliest tokens, until they reach probability p.
 
-    They are taken from the likeliest on. Of probabilities .5, .3 and .2, p = .7 keeps the first
-    two: .5 alone does not reach .7. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751.
-    (OpenAI's own script stops one token earlier: it drops the one that reaches p.)
+    Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone is less than 0.7,
+    and 0.5 + 0.3 is not. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
+    script usually keeps one token fewer. It leaves out the one with which p is reached.)
     """
     if p == 1:
         return logits
@@ -365,8 +381,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature comes first, because it changes the probabilities that top-p adds up. Top-k comes
-    before top-p, so that top-p counts the probabilities among the k tokens that are left.
+    Temperature has to come before top-p, because it changes the probabilities that top-p adds up.
+    (For top-k that makes no difference: the k likeliest tokens stay the same.) Top-k comes before
+    top-p, so that top-p adds up probabilities among the k tokens that are left. This order is
+    OpenAI's; another one would be another rule.
     """
     if temperature == 0:
         return logits.argmax()
@@ -374,10 +392,11 @@ def sample(logits, rng, temperature, top_k, top_p):
     within_k = keep_top_k(tempered, top_k)                # [V]
     within_p = keep_top_p(within_k, top_p)                # [V]
 
-    # The Gumbel-max trick draws with the probabilities softmax(within_p), and needs no softmax:
-    # add to each logit its own random number, of the form -log(-log(u)) with u uniform between 0
-    # and 1 (Gumbel noise), and take the largest sum. Rounding in the last bit hardly ever changes
-    # which sum is the largest, so a seed gives the same text in a batch of any size.
+    # Draw with the probabilities softmax(within_p). rng.choice could do that. We use the
+    # Gumbel-max trick: add to each logit a random number of its own, -log(-log(u)) with u uniform
+    # between 0 and 1, and take the largest sum. It can be proved that each token has the largest
+    # sum with just its probability. The advantage: batches of different sizes round logits a little
+    # differently, which hardly ever changes the largest sum. So a seed gives the same text in both.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -386,9 +405,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# A long prompt goes through the model in pieces of this many tokens, which is faster than whole:
-# a piece meets only the keys up to its own end, and its arrays fit into the processor's own fast
-# memory. Thanks to the cache, the logits are the same.
+# A long prompt goes through the model in pieces of this many tokens. That is faster than all at
+# once: a piece meets only the keys up to its own end, and its arrays fit into the processor's own
+# fast memory. Thanks to the cache, the logits are the same.
 CHUNK = 256
 
 
@@ -405,9 +424,10 @@ def generate(
 ):
     """Continues a prompt token by token. Yields int [B], the next id of each sample.
 
-    inputs: the prompt, a list of 1 to n_ctx ids. params: the weights. n_head: hparams["n_head"].
-    rngs: a numpy.random.Generator for each sample, which makes B samples. None makes one sample.
-    temperature, top_k, top_p: see `sample`; as they stand, the text is greedy.
+    inputs: the prompt, a list of 1 to n_ctx ids.
+    params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
+    rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
+    temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
     stop_id: the id that ends a text. A sample that has drawn it yields it again and again, until
     all samples have drawn it. None: all n_tokens_to_generate are made.
     Raises ValueError for an argument out of range, and where the logits are not finite.
@@ -433,7 +453,7 @@ def generate(
     for _ in range(n_tokens_to_generate):
         for start in range(0, new_ids.shape[1], CHUNK):
             chunk = new_ids[:, start : start + CHUNK]                 # [1, T], later [B, T]
-            with np.errstate(all="ignore"):  # some Macs warn of right products, numpy issue 28687
+            with np.errstate(all="ignore"):  # some Macs warn though all is right (numpy 28687)
                 logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
         if not np.isfinite(logits).all():
             raise ValueError(

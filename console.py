@@ -33,16 +33,20 @@ def prepare():
 
     Ctrl-C may come, its Python may be too old, and a package may be missing.
     """
-    # A notebook or IDLE goes on after the program. There, Ctrl-C must not end everything.
-    if not hasattr(sys, "ps1") and "idlelib" not in sys.modules:
+    if is_alone():
         handle_signals(end_at_once)
+        sys.excepthook = end_early
     if sys.version_info < OLDEST_PYTHON:
         version = ".".join(map(str, sys.version_info[:3]))
         oldest = ".".join(map(str, OLDEST_PYTHON))
         say("needs Python {} or newer, this is {}: {}".format(oldest, version, sys.executable))
         sys.exit(1)
-    if sys.excepthook is sys.__excepthook__:
-        sys.excepthook = end_early
+
+
+def is_alone():
+    """Whether Python ends with the program: it is in no notebook, IDLE, `python -i` or debugger."""
+    in_interactive = hasattr(sys, "ps1") or sys.flags.inspect or "idlelib" in sys.modules
+    return not in_interactive and sys.gettrace() is None
 
 
 def end_early(kind, error, traceback):
@@ -126,11 +130,19 @@ def visible(text):
 
 def say(message):
     """Says on standard error, in one line, what went wrong or is worth knowing."""
-    # In a notebook or an interactive Python, sys.argv names a program that the user never typed.
-    path = os.path.realpath(sys.argv[0] if sys.argv else "")
-    is_ours = os.path.isfile(path) and os.path.dirname(path) == FOLDER
-    start = os.path.basename(path) + ": " if is_ours else ""
-    write_to_stderr(start + " ".join(str(message).splitlines()) + "\n")
+    line = " ".join(str(message).splitlines())
+    name = program_name()
+    write_to_stderr("{}: {}\n".format(name, line) if name else line + "\n")
+
+
+def program_name():
+    """The name of the program that the user has started; "" in a notebook or in Python itself."""
+    try:
+        path = os.path.realpath(sys.argv[0])
+        is_ours = os.path.isfile(path) and os.path.dirname(path) == FOLDER
+    except (IndexError, OSError, ValueError):
+        return ""
+    return os.path.basename(path) if is_ours else ""
 
 
 def write_to_stderr(text):
@@ -188,6 +200,7 @@ def run(function):
         status = report(error)
         if status is None:
             raise
+        status = interrupted(error) or status
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -214,21 +227,36 @@ def report(error):
     return None
 
 
+def interrupted(error):
+    """The exit status of the signal that came before an error; None if none did.
+
+    When a terminal is closed, SIGHUP comes, and the text made so far cannot be written either.
+    """
+    while error is not None:
+        if isinstance(error, SystemExit):
+            return error.code
+        if isinstance(error, KeyboardInterrupt):
+            return 130
+        error = error.__context__
+    return None
+
+
 def missing(error):
     """What to say of a package that could not be imported."""
-    package = (error.name or "").partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError):  # it is there, but broken
-        return "{} cannot import {}: {}".format(sys.executable, package, str(error)[:300])
+    name = error.name or "a module"
+    requirements = requirements_with(name)
+    if requirements is None:  # a part of a package that is damaged, or of Python
+        return "{} cannot import {}: {}".format(sys.executable, name, str(error)[:300])
     return "the package {} is missing: in {}, run `{} -m pip install -r {}`".format(
-        package, FOLDER, sys.executable, requirements_for(package)
+        name, FOLDER, sys.executable, requirements
     )
 
 
-def requirements_for(package):
-    """The name of the requirements file that lists a package."""
-    for name in sorted(os.listdir(FOLDER)):
-        if name.startswith("requirements-") and name.endswith(".txt"):
+def requirements_with(package):
+    """The name of the requirements file that lists a package, or None."""
+    for name in sorted(os.listdir(FOLDER), key=len):  # requirements.txt is the shortest
+        if name.startswith("requirements") and name.endswith(".txt"):
             with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-                if any(line.startswith(package) for line in file):
+                if any(line.startswith((package + ">", package + "=")) for line in file):
                     return name
-    return "requirements.txt"
+    return None

@@ -1,5 +1,6 @@
 """Where a prompt comes from: the command line, standard input, or a person at the terminal."""
 
+import codecs
 import contextlib
 import os
 import re
@@ -49,6 +50,8 @@ def encode_prompt(prompt, encoder, n_ctx):
             f"which are never more than {most} bytes: shorten it"
         )
     ids = encoder.encode(prompt) or [end_of_text(encoder)]
+    if ids == [None]:
+        raise CallError("this model has no token to begin a new text with: give a prompt")
     if len(ids) > n_ctx:
         raise CallError(
             f"the prompt is {len(ids)} tokens long, and the model reads at most {n_ctx}: shorten it"
@@ -62,8 +65,8 @@ def encode_prompt(prompt, encoder, n_ctx):
 
 
 def end_of_text(encoder):
-    """The id of <|endoftext|>, the token between two texts of the training: the last id."""
-    return len(encoder.tokens) - 1
+    """The id of <|endoftext|>, the token between two texts of the training; None without one."""
+    return encoder.end_of_text
 
 
 # ---- From the command line and from standard input -----------------------------------------
@@ -98,6 +101,8 @@ def read_standard_input():
         raise OSError(f"standard input cannot be read: {error}") from None
     finally:
         reminder.cancel()
+    if data is None:
+        raise OSError("standard input cannot be read: it does not wait for its text")
     if len(data) > MOST_BYTES:
         raise CallError(f"the prompt on standard input is longer than {MOST_BYTES:,} bytes")
     return data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
@@ -109,10 +114,10 @@ def as_piped(data):
     Left out are a byte order mark, with which some editors begin a file, and one line end, with
     which `echo` ends its text. Raises CallError for text that is empty or not UTF-8.
     """
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise CallError("the prompt on standard input is UTF-16 text: save it as UTF-8")
     try:
-        text = re.sub(r"\r?\n\Z", "", data.decode("utf-8-sig"))
+        text = re.sub(r"\r?\n\Z", "", data.removeprefix(codecs.BOM_UTF8).decode())
     except UnicodeDecodeError as error:
         raise CallError(f"the prompt on standard input is not UTF-8 text: {error}") from None
     if text == "":

@@ -63,7 +63,7 @@ def test_a_package_that_is_broken_is_named(tmp_path, process):
     (tmp_path / "numpy.py").write_text("raise ImportError('a\\nb', name='numpy.core')")
     status, out, err = process("ROMEO:", PYTHONPATH=str(tmp_path))
     assert (status, out) == (1, "")
-    assert err == f"gpt2.py: {sys.executable} cannot import numpy: a b\n"
+    assert err == f"gpt2.py: {sys.executable} cannot import numpy.core: a b\n"
 
 
 @POSIX_ONLY
@@ -339,6 +339,21 @@ def test_status_that_fits_what_happened(monkeypatch, capsys, error, status, line
     assert exit.value.code == status
     err = capsys.readouterr().err
     assert line in err and err.count("\n") == (line != "")
+
+
+@pytest.mark.parametrize("first", [KeyboardInterrupt(), SystemExit(129)], ids=repr)
+def test_status_of_a_signal_stays_where_the_text_cannot_be_written(first):
+    """A closed terminal sends SIGHUP and takes no text any more."""
+
+    def fail():
+        try:
+            raise first
+        finally:
+            raise OSError(5, "Input/output error")
+
+    with pytest.raises(SystemExit) as exit:
+        console.run(fail)
+    assert exit.value.code == (130 if isinstance(first, KeyboardInterrupt) else 129)
 
 
 def test_a_bug_keeps_its_traceback():

@@ -1,13 +1,16 @@
 """Reads the weights of a model that TensorFlow saved, with NumPy alone.
 
     tensors = read_index("model.ckpt.index")
+    check_tensors("model.ckpt.index", tensors, hparams)
     data = map_data("model.ckpt.data-00000-of-00001", tensors)
     params = build_params(data, tensors, hparams)
 
-TensorFlow saves the weights of a model in two files, which it calls a tensor bundle:
+hparams are the sizes of the model, from its file hparams.json. TensorFlow saves tensors, that is
+arrays of numbers: the weights of the model, and perhaps others that only training needs. It makes
+two files, which it calls a tensor bundle:
 
-    model.ckpt.data-00000-of-00001   the numbers of all weights, one after another, nothing else
-    model.ckpt.index                 a table: for each weight its type, shape and place in the data
+    model.ckpt.data-00000-of-00001   the bytes of all tensors, one after another, nothing between
+    model.ckpt.index                 a table: for each tensor its type, shape and place in the data
 
 A third file, `checkpoint`, is text. It says what the other two are called, here "model.ckpt".
 
@@ -21,46 +24,56 @@ The index is a sorted table of keys and values, in the file format of LevelDB, a
     +------------+-----+------------+-----------+-------------+--------+
 
 It is read from its end. The footer always has 48 bytes, and says where the index block is. The
-index block says where each data block is. The data blocks hold the table. (124M has a single
-data block. The metaindex is empty: LevelDB has a use for it, TensorFlow has none.)
+index block says where each data block is. The data blocks hold the table. (The index of 124M,
+OpenAI's smallest GPT-2, has a single data block. The metaindex is empty: LevelDB has a use for it,
+TensorFlow has none.)
 
     footer   the handle of the metaindex, the handle of the index block, zeros up to byte 40, and
              in the last 8 bytes a number that marks such files, MAGIC
     handle   where a block is: its offset in the file and its size in bytes, two varints
-    varint   a whole number in as few bytes as it needs: each byte holds 7 bits, the lowest come
-             first, and the top bit says that another byte follows. 384 is 80 03: 0 + 3 * 128.
-    block    entries, then a list of restarts (see below), then, not counted in the block's size,
-             one byte for the compression (0: none) and 4 bytes of checksum over all before them
-    entry    n_shared, n_new, n_value, three varints; then n_new bytes of key, n_value of value
+    varint   a whole number in as few bytes as it needs: each byte holds 7 bits of it, the lowest
+             bits first, and the top bit says that another byte follows. 384 is 80 03: 0 + 3 * 128.
+    block    entries, then a list of restarts (see below). After the block, and not counted in its
+             size, come one byte for the compression (0: none) and 4 bytes of checksum, which is
+             computed from the block and that one byte
+    entry    n_shared, n_new, n_value, three varints; then n_new bytes of the key, and n_value bytes
+             of the value
 
 Neighbouring keys are alike, so an entry leaves out what its key shares with the key before it.
 After "model/h0/attn/c_attn/b", the entry of "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and
-the single key byte "w". Every 16th entry is a restart: it shares nothing, so that a search could
-begin there, and the list at the end of the block says where it is.
+the single key byte "w". Every 16th entry is a restart: it shares nothing, so that a search can
+begin there, and the list at the end of the block says where it is. The functions below read every
+entry. They need only the length of that list, to know where the entries end.
 
-In the index block a value is the handle of a data block. In a data block a key is the name of a
-tensor, and the value is a message that describes the tensor.
+In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
+In the index block a value is the handle of a data block. Its key comes after all keys of that block
+and before those of the next one. It guides a search, and is not needed here.
 
 
 The messages
 
-Messages are in protobuf, a format for small records. A message is a list of fields, and a field
-begins with a tag: 8 times the field's number, plus 0 where a varint follows, 2 where a length and
-so many bytes follow, 5 where 4 bytes follow. A field whose value is 0 is left out. A tensor's
-message, a BundleEntryProto, has these fields:
+Messages are in protobuf, a format for small records. A message is a list of fields. A field begins
+with a tag, a varint: 8 times the field's number, plus 0 if a varint follows, 2 if a length follows
+(a varint too) and then that many bytes, 5 if 4 bytes follow. A field whose value is 0 is left out.
+A tensor's message, a BundleEntryProto, has these fields:
 
     1 dtype (1: float32)   2 shape   3 shard_id   4 offset   5 size in bytes   6 crc32c
 
-For example, this is the message of "model/h0/attn/c_attn/b" in models/tiny:
+A field may itself hold a message. A shape has a field 2 for each dimension, and a dimension has its
+length in field 1. For example, this is the message of "model/h0/attn/c_attn/b" in models/tiny:
 
-    08 01                     field 1, dtype: 1
-    12 05  12 03  08 80 03    field 2, shape, 5 bytes: a dimension of 3 bytes, whose size is 384
-    28 80 0C                  field 5, size: 1536 bytes, which are 384 float32 numbers
-    35 86 CD 4C 5C            field 6, crc32c: the checksum of those bytes
+    08 01             field 1, dtype: 1
+    12 05             field 2, shape, 5 bytes:
+       12 03             field 2, a dimension, 3 bytes:
+          08 80 03          field 1, its length: 384
+    28 80 0C          field 5, size: 1536 bytes, which are 384 float32 numbers
+    35 86 CD 4C 5C    field 6, crc32c: the checksum of those bytes in the data file
 
-It has no field 4, so its offset is 0: its numbers are the first in the data file. The entry with
-the empty key comes before all others. It describes the whole: a BundleHeaderProto, with the
-fields 1 num_shards, the number of data files, and 2 endianness, 0 for little-endian.
+It has no field 4, so its offset is 0: its numbers are the first in the data file.
+
+The first entry of the table has an empty key. Its message, a BundleHeaderProto, describes the whole
+checkpoint. It has the fields 1 num_shards, the number of data files, and 2 endianness, 0 for
+little-endian.
 
 Sources: tensorflow/core/protobuf/tensor_bundle.proto and tensorflow/core/lib/io/table_format.txt
 in github.com/tensorflow/tensorflow; src/model.py in github.com/openai/gpt-2 for the names.
@@ -73,19 +86,19 @@ import re
 
 import numpy as np
 
-from weights import map_tree, shapes_of
+from weights import map_tree, shapes_of  # map_tree calls a function for every weight of a model
 
 DATA = ".data-00000-of-00001"  # how the name of a data file ends
 MAGIC = bytes.fromhex("57fb808b247547db")
-VARINT, BYTES, FIXED32 = 0, 2, 5  # protobuf's ways of writing a value: the low 3 bits of a tag
+VARINT, BYTES, FIXED32 = 0, 2, 5  # three kinds of value in protobuf: the low 3 bits of a tag
 FLOAT32, STRING = 1, 7  # TensorFlow's numbers of two dtypes
 
 
 def read_prefix(path):
     """What the file `checkpoint` calls the two other files, such as "model.ckpt".
 
-    TensorFlow may have written the whole path of the machine it ran on. Only the last part of it
-    is used. Raises ValueError if there is none.
+    TensorFlow may have written the whole path on the machine it ran on. Only the last part of it
+    is used. Raises ValueError if the file names none.
     """
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
@@ -97,9 +110,9 @@ def read_prefix(path):
 
 # ---- The index, from its smallest part up --------------------------------------------------
 #
-# The bytes may be anything: a damaged index, a web page, another program's file. The functions
-# below trust none of them. They raise ValueError with what is wrong, and use no more memory than
-# a small multiple of the file's size.
+# The bytes may be anything: a damaged index, a web page, a file made to do harm. The functions
+# below trust none of them. They use memory in proportion to the file's size, and raise ValueError
+# with a sentence about the file, "it"; `read_index` puts the path in front.
 
 
 def take(data, position, size):
@@ -118,7 +131,7 @@ def read_varint(data, position):
         number |= (byte & 127) << n_bits
         if byte < 128:
             return number, position
-    raise ValueError("it has a number of more than ten bytes")
+    raise ValueError("it has a number of more than ten bytes")  # ten hold 64 bits and more
 
 
 def read_handle(data, position):
@@ -133,7 +146,7 @@ def read_block(data, offset, size):
     block, position = take(data, offset, size)
     trailer, _ = take(data, position, 5)
     if masked_crc32c(block + trailer[:1]) != int.from_bytes(trailer[1:], "little"):
-        raise ValueError("a block of it does not have its checksum")
+        raise ValueError("a block of it does not match its checksum")
     if trailer[0] != 0:
         raise ValueError("it is compressed, and TensorFlow's checkpoints are not")
 
@@ -143,6 +156,7 @@ def read_block(data, offset, size):
     if end < 0:
         raise ValueError("a block of it is shorter than its list of restarts")
 
+    block = block[:end]
     entries, key, n_key_bytes, position = [], b"", 0, 0
     while position < end:
         n_shared, position = read_varint(block, position)
@@ -153,37 +167,37 @@ def read_block(data, offset, size):
         key = key[:n_shared] + new
         entries.append((key, value))
         # A key that is stored once can be shared by 15 entries after it, up to the next restart.
-        # So whole keys take at most 16 times the bytes of the block. In a damaged block they
-        # could take terabytes.
+        # So whole keys take at most 16 times the bytes of the block. A block made to do harm could
+        # have keys of terabytes.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
-            raise ValueError("its keys share more than they can")
+            raise ValueError("its keys are longer than its bytes allow")
     return entries
 
 
 def read_fields(message):
-    """The fields of a protobuf message: dict of (number, way of writing) -> list of values."""
+    """The fields of a protobuf message: dict of (number, kind of value) -> list of values."""
     fields, position = {}, 0
     while position < len(message):
         tag, position = read_varint(message, position)
-        number, way = tag >> 3, tag & 7
-        if way == VARINT:
+        number, kind = tag >> 3, tag & 7
+        if kind == VARINT:
             value, position = read_varint(message, position)
-        elif way == BYTES:
+        elif kind == BYTES:
             size, position = read_varint(message, position)
             value, position = take(message, position, size)
-        elif way == FIXED32:
+        elif kind == FIXED32:
             value, position = take(message, position, 4)
             value = int.from_bytes(value, "little")
         else:
-            raise ValueError("it has a value written in no known way")
-        fields.setdefault((number, way), []).append(value)
+            raise ValueError("it has a value of an unknown kind")
+        fields.setdefault((number, kind), []).append(value)
     return fields
 
 
-def read_number(fields, number, way=VARINT):
+def read_number(fields, number, kind=VARINT):
     """The value of one field, an int: 0 if the message does not have the field."""
-    return fields.get((number, way), [0])[-1]
+    return fields.get((number, kind), [0])[-1]  # of several values, protobuf takes the last
 
 
 def read_tensor(message):
@@ -212,7 +226,7 @@ def read_table(data):
     table, end = {}, 0
     for _, handle in read_block(data, offset, size):
         offset, size, _ = read_handle(handle, 0)
-        if offset < end:
+        if offset < end:  # thousands of handles of one block would multiply its entries
             raise ValueError("its blocks overlap")
         end = offset + size
         table.update(read_block(data, offset, size))
@@ -223,7 +237,7 @@ def read_index(path):
     """Where each tensor is in the data file, and what it is.
 
     Returns a dict of name -> dict of dtype, shape, shard_id, offset, size and crc32c. Offset and
-    size count bytes. Raises ValueError naming the file if TensorFlow did not write it so.
+    size count bytes. Raises ValueError, naming the file, if it is no such index.
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -232,7 +246,7 @@ def read_index(path):
         header = read_fields(table.pop(b"", b""))
         tensors = {name.decode("utf-8", "replace"): read_tensor(table[name]) for name in table}
         if read_number(header, 1) != 1 or any(tensor["shard_id"] for tensor in tensors.values()):
-            raise ValueError("its checkpoint has several data files; only one is supported")
+            raise ValueError("its checkpoint may have several data files; only one is supported")
         if read_number(header, 2) != 0:
             raise ValueError("its checkpoint is big-endian; only little-endian is supported")
     except ValueError as error:
@@ -246,13 +260,14 @@ def read_index(path):
 def stored_shape(name, shape):
     """The shape of a weight in OpenAI's checkpoints, where a matrix is [1, in, out].
 
-    OpenAI wrote a linear layer as a convolution of width 1. Hence the 1, and the "c_" in names.
+    The "c_" in their names is for convolution. OpenAI's code treats a product with a matrix as a
+    convolution of width 1, which gives the same result.
     """
     return (1, *shape) if name.endswith("/w") else shape
 
 
 def check_tensors(path, tensors, hparams):
-    """Raises ValueError if the index at `path` does not list the weights of a model this size.
+    """Raises ValueError if the index at `path` does not list the weights of a model of this size.
 
     tensors: what `read_index` returned. It may list more, such as what only training needs.
     """
@@ -267,7 +282,7 @@ def check_tensors(path, tensors, hparams):
                 f"{path}: {name} is of dtype {dtype}; only {FLOAT32}, float32, is supported"
             )
         if tensor_shape != shape:
-            raise ValueError(f"{path}: {name} is {tensor_shape}; by hparams.json it is {shape}")
+            raise ValueError(f"{path}: {name} is {tensor_shape}; hparams.json makes it {shape}")
         if size != 4 * math.prod(shape):
             raise ValueError(f"{path}: {name} has {size} bytes, which do not make {shape}")
 
@@ -282,14 +297,15 @@ def data_size(tensors):
 
 
 def map_data(path, tensors):
-    """The bytes of a data file, uint8 [size], mapped into memory: read only when they are used.
+    """The bytes of a data file, uint8 [size], mapped into memory.
 
-    Raises ValueError if the file does not have the size that its index gives.
+    A byte is read from the disk when it is first used. Raises ValueError if the file does not have
+    the size that its index gives.
     """
     size, expected_size = os.path.getsize(path), data_size(tensors)
     if size != expected_size:
-        raise ValueError(f"{path} has {size} bytes; by its index it has {expected_size}")
-    return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))  # a plain array is faster
+        raise ValueError(f"{path} has {size} bytes; its index makes it {expected_size}")
+    return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))  # slicing a memmap is slower
 
 
 def bytes_of(tensor, data):
@@ -298,7 +314,10 @@ def bytes_of(tensor, data):
 
 
 def build_params(data, tensors, hparams):
-    """The tree of weights that weights.py draws: float32 arrays, in the memory of `data`."""
+    """The tree of weights that weights.py describes: float32 arrays in the memory of `data`.
+
+    No number is copied: the file holds them as little-endian float32 already.
+    """
 
     def weight(name, shape):
         return bytes_of(tensors[name], data).view("<f4").reshape(shape)
@@ -310,15 +329,15 @@ def check_data(path, tensors, hparams):
     """Compares all tensors of a data file with their checksums; returns how many there were.
 
     Raises ValueError if one differs, or if a weight of the model is infinite or not a number.
-    Strings, which TensorFlow may have saved beside the weights, have another kind of checksum
-    and are left out.
+    Strings, which TensorFlow may have saved too, have another kind of checksum and are left out.
+    Empty tensors have none.
     """
     data = map_data(path, tensors)
     numeric = {name: tensors[name] for name in tensors if tensors[name]["dtype"] != STRING}
     for name, tensor in numeric.items():
         content = bytes_of(tensor, data)
         if content.size > 0 and masked_crc32c(content) != tensor["crc32c"]:
-            raise ValueError(f"{path} is damaged: {name} does not have its checksum")
+            raise ValueError(f"{path} is damaged: {name} does not match its checksum")
 
     def check(name, shape):
         if not np.isfinite(bytes_of(tensors[name], data).view("<f4")).all():
@@ -330,31 +349,32 @@ def check_data(path, tensors, hparams):
 
 # ---- The checksum --------------------------------------------------------------------------
 #
-# A checksum is a small number computed from data and stored beside it. If the data changes, the
-# checksum computed again is another one. TensorFlow uses CRC-32C, which has 32 bits.
+# A checksum is a small number computed from data and stored with it. If the data changes, computing
+# it again gives a different number. TensorFlow uses CRC-32C, which has 32 bits.
 #
 # A CRC is the remainder of a division. The bits of the data are read as one long binary number and
-# divided by a fixed number, but with xor in the place of plus and minus: there are no carries. Two
-# facts about such remainders let NumPy work on thousands of words (of 32 bits) at once:
+# divided by a fixed number of 33 bits, but with xor in the place of plus and minus, so that nothing
+# is ever carried from bit to bit. A word of 32 bits is shorter than the divisor, so it is its own
+# remainder. And two facts let NumPy work on thousands of words at once:
 #
 #     remainder(a xor b)       = remainder(a) xor remainder(b)
 #     remainder(a, then zeros) depends on remainder(a) only; `shift` computes it
 #
-# The data is laid out in rows of ROW words. To go from one row to the next, all words are shifted
-# by a row (as if zeros followed) and the next row is added, with xor. After the last row, the left
-# half of the row that is left is shifted onto the right half, again and again, until one word is
-# left. With rows of 4 words, eight words go like this ("+" is xor, "a<4" is a shifted by 4 words):
+# The data is laid out in rows of ROW words. To go from one row to the next, each word is shifted by
+# a row (as if a row of zeros followed it) and xor-ed with the word below it. In the end one row
+# remains. Its first half is shifted onto its second half, again and again, until a single word
+# remains. With rows of 4 words, eight words go like this ("+" is xor, "a<4" is a shifted by 4):
 #
 #     a b c d  e f g h   ->   a<4 + e   b<4 + f   c<4 + g   d<4 + h     one row: call it i j k l
 #     i j k l            ->   i<2 + k   j<2 + l                         half a row: m n
 #     m n                ->   m<1 + n                                   the remainder
 #
-# (This shift is always by 1, 2, 4, 8, ... words, since ROW is a power of two.)
+# ROW is a power of two, so all shifts are by 1, 2, 4, 8, ... words.
 
 ROW = 2**14  # words
-DIVISOR = 0x82F63B78  # of CRC-32C, in RFC 3720; like the data, with the lowest bit first
-START = b"\x54\x64\x1f\x64"  # leaves the remainder 0xFFFFFFFF, with which the standard begins
-MASK = 0xA282EAD8  # added to a rotated checksum in tensorflow/core/lib/hash/crc32c.h
+DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit; as in the data, the lowest bit is first
+START = b"\x54\x64\x1f\x64"  # shifted by one word it is 0xFFFFFFFF, where the standard begins
+MASK = 0xA282EAD8  # from tensorflow/core/lib/hash/crc32c.h
 
 
 @functools.cache
@@ -373,7 +393,9 @@ def shift_tables(n_words):
         shifted = shift(shift(bits, n_words // 2), n_words // 2)
 
     tables = np.zeros((4, 1), dtype=np.uint32)
-    for bit in shifted.reshape(4, 8).T:  # double the tables: values without this bit, then with it
+    # For bit 0 to bit 7, in all four bytes at once: the tables so far are for the values without
+    # this bit, and the same again, xor what the bit becomes, for the values with it.
+    for bit in shifted.reshape(4, 8).T:
         tables = np.concatenate([tables, tables ^ bit[:, None]], axis=1)
     return tables
 
@@ -387,8 +409,13 @@ def shift(words, n_words):
 
 
 def masked_crc32c(data):
-    """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int."""
-    # The first part is what does not fill a row, after START. Zeros in front change nothing.
+    """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int.
+
+    TensorFlow masks a CRC: it rotates the bits and adds MASK. A CRC computed over data that holds
+    CRCs would be less good at finding errors.
+    """
+    # The first part is START and what does not fill a row. That may be a little more than one row,
+    # so zeros in front, which change nothing, make it two.
     n_first = len(data) % (4 * ROW)
     first = START + bytes(data[:n_first])
     first = first.rjust(2 * 4 * ROW, b"\0")

@@ -118,7 +118,7 @@ def test_a_short_body_without_a_length_is_noticed(server, tmp_path):
 def test_what_was_downloaded_wrong_is_not_kept(server, tmp_path):
     """Or every later run would continue it."""
     server.faults[DATA_FILE] = ["short", "bytes_of_another_range"]
-    with pytest.raises(ValueError, match="does not have its checksum"):
+    with pytest.raises(ValueError, match="does not match its checksum"):
         load(tmp_path)
     assert not list((tmp_path / "774M").glob("*.part"))
 

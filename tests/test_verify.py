@@ -66,7 +66,7 @@ def test_a_flipped_bit_in_a_tensor_is_found(name, model, capsys):
     overwrite(model / DATA_FILE, position, bytes([content[position] ^ 16]))
     result, lines, total = verify(model, capsys)
     assert result is False
-    assert f"WRONG: {model / DATA_FILE} is damaged: {name} does not have its checksum" in lines[-1]
+    assert f"WRONG: {model / DATA_FILE} is damaged: {name} does not match its checksum" in lines[-1]
     assert total == "small: 5 of 6 files are right"
 
 
@@ -75,7 +75,7 @@ def test_a_hole_of_zeros_is_found(model, capsys):
     overwrite(model / DATA_FILE, 50_000, bytes(10_000))
     result, lines, _ = verify(model, capsys)
     assert result is False
-    assert "does not have its checksum" in lines[-1]
+    assert "does not match its checksum" in lines[-1]
 
 
 @pytest.mark.parametrize("name", openai_files.FILES)
@@ -137,7 +137,7 @@ def n_checks(monkeypatch):
 def test_damaged_weights_make_no_text(model):
     """Zeros in the place of weights, and a NaN whose checksum is right, are refused at the start."""
     overwrite(model / DATA_FILE, 50_000, bytes(10_000))
-    with pytest.raises(ValueError, match="does not have its checksum.*utils.py verify small"):
+    with pytest.raises(ValueError, match="does not match its checksum.*utils.py verify small"):
         load(model)
     tensors = dict(np.load(SMALL.parent / "small.npz"))
     tensors["model/ln_f/b"][3] = np.nan

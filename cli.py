@@ -67,8 +67,8 @@ examples:
 
 # ---- The words of the command line ---------------------------------------------------------
 
-# A word processor writes these for "-", and these for quotes. To a shell they are letters. Single
-# quotes are no quotes to the shell of Windows.
+# Word processors turn "-" into these dashes, and straight quotes into these curly ones. To a shell
+# they are letters like others. To the shell of Windows, so are single quotes.
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 QUOTES = "'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"
 
@@ -101,7 +101,8 @@ def read_words(words, options):
     remaining = iter(words)
     for word in remaining:
         if looks_like_flag(word):
-            name, (_, equals, value) = read_name(word), word.partition("=")
+            name = read_name(word)
+            _, equals, value = word.partition("=")
             if not re.match("--[^-]", word) or name not in options:
                 raise CallError(unknown_flag(word, options))
             if name in given:
@@ -117,20 +118,20 @@ def read_words(words, options):
                 raise CallError(too_many(words, given[name], word))
         given[name] = value
     if given.get("prompt") == "-" and "--prompt=-" not in words:
-        del given["prompt"]  # which means: read it from standard input
+        del given["prompt"]  # a hyphen alone stands for standard input
     return given
 
 
 def looks_like_flag(word):
-    """Whether a word is meant as a flag, and not as a text such as "-5 degrees" or "- item".
+    """Whether a word is meant as a flag. Texts such as "-5 degrees" and "- item" are not.
 
-    A dash of a word processor makes a flag too, as in "\u2014seed", but not before a sentence.
+    "\u2014seed" is meant as one too: a word processor has made one dash of two hyphens.
     """
     return re.match(f"--|-[A-Za-z]|[{DASHES}]+[a-z_-]+(=|$)", word) is not None
 
 
 def check_is_value(name, value, options):
-    """Raises CallError if the word after --name is no value for it, such as the next flag."""
+    """Raises CallError if the word after --name is not its value but, say, the next flag."""
     if looks_like_flag(value) or value == "" and name != "prompt":
         is_flag = value.startswith("--") and read_name(value) in (*options, "help", "")
         remedy = f'--{name}="..."' if is_flag or name != "prompt" else as_prompt(value)
@@ -143,13 +144,13 @@ def read_name(flag):
 
 
 def unknown_flag(word, options):
-    """What to say of a word that looks like a flag and is none."""
+    """What is wrong with a word that looks like a flag, and what was probably meant."""
     name = read_name(word)
     flags = [*options, "help"]
     near = [flag for flag in flags if name and flag.startswith(name)]
     near += difflib.get_close_matches(name, flags, n=1)
     if word[0] in DASHES:
-        typed = f"{shown(word)} begins with a dash that is no hyphen"
+        typed = f"{shown(word)} begins with a long dash, not with hyphens"
     else:
         typed = f"there is no flag {shown(word)}"
     if near and " " not in word:
@@ -161,17 +162,17 @@ def unknown_flag(word, options):
 
 
 def as_prompt(word):
-    """How to give a text that begins with "-" as the prompt; "..." where quoting it takes care."""
+    """How to give a text that begins with "-" as the prompt. "..." if it is hard to quote."""
     is_plain = re.fullmatch(rf"[-{DASHES}][\w .,:;?'-]{{0,60}}", word) and word != "--"
     return f'--prompt="{word if is_plain else "..."}"'
 
 
 def too_many(words, prompt, word):
-    """What to say of a word after the prompt that belongs to no flag."""
+    """What is wrong with a word after the prompt that belongs to no flag."""
     if prompt[:1] in (*QUOTES,) and any(other[-1:] in (*QUOTES,) for other in words):
         return (
-            f"the quotation mark at the beginning of {shown(prompt)} is none to this shell: "
-            f'write straight double ones, as in "Alan Turing"'
+            f"{shown(prompt)} begins with a quotation mark that this shell does not know: "
+            f'use straight double quotes, as in "Alan Turing"'
         )
     return (
         f"{shown(word)} is a word too many after the prompt {shown(prompt)}: "
@@ -179,7 +180,7 @@ def too_many(words, prompt, word):
     )
 
 
-# ---- Options that are right by themselves --------------------------------------------------
+# ---- What options mean ---------------------------------------------------------------------
 
 
 def check_model(model_size, models_dir):
@@ -191,7 +192,7 @@ def check_model(model_size, models_dir):
 
 
 def note_length(given, options):
-    """Says why a text ends where it does, to somebody who may not know the option for it."""
+    """Says how long a text gets, if the call does not, so that its end is no surprise."""
     option = "n_tokens_to_generate"
     if option not in given:
         n_tokens = options[option].default

@@ -9,7 +9,7 @@ error, one line each. The exit status is
     2    the call is wrong: the message says what was given and what is allowed
     130  Ctrl-C; 143: `kill` (SIGTERM); 129: the terminal was closed (SIGHUP)
 
-The file is written so that a Python which is too old for the others can still read it and say so.
+Python 3.6 can still read this file, and so it can say that it is too old for the others.
 """
 
 # _signal is what the module signal is made of. It is there at once, while `import signal` takes
@@ -21,7 +21,9 @@ import sys
 
 OLDEST_PYTHON = (3, 10)
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]  # of the characters; two of them may be written
+
+# How control characters are shown. A terminal would obey them: ESC may begin a command to it.
+CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
 SHOWN = {i: "\\x{:02x}".format(i) for i in CONTROLS if chr(i) not in "\t\n"}
 
 
@@ -29,9 +31,9 @@ SHOWN = {i: "\\x{:02x}".format(i) for i in CONTROLS if chr(i) not in "\t\n"}
 
 
 def prepare():
-    """Makes sure that a program ends in one line, or in none, while it imports its modules.
+    """Makes a program end in one line, or in none, if something stops it before `run`.
 
-    Ctrl-C may come, its Python may be too old, and a package may be missing.
+    Python may be too old, a package may be missing, and Ctrl-C may come while modules are imported.
     """
     if is_alone():
         handle_signals(end_at_once)
@@ -50,7 +52,7 @@ def is_alone():
 
 
 def end_early(kind, error, traceback):
-    """Ends the program because of an error that came before `run`."""
+    """Reports an error that came before `run`, and ends the program with its exit status."""
     status = report(error)
     if status is None:
         sys.__excepthook__(kind, error, traceback)
@@ -64,34 +66,40 @@ def end_early(kind, error, traceback):
 def handle_signals(handler):
     """Sets what Ctrl-C (SIGINT), `kill` (SIGTERM) and a closed terminal (SIGHUP) do.
 
-    Returns the handlers that were there before, as a dict by the number of the signal. Others'
-    handlers stay: those of a debugger, and that of nohup, which makes SIGHUP be ignored.
+    Returns the handlers that were there before: a dict, by the number of the signal. A handler
+    that somebody else has set stays, such as that of a debugger, or of nohup, which ignores SIGHUP.
     """
     before = {}
-    ours = (signal.SIG_DFL, signal.default_int_handler, end_at_once)
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        try:
-            if number is not None and signal.getsignal(number) in ours:
-                before[number] = signal.signal(number, handler)
-        except ValueError:
-            pass  # not in the main thread, to which signals come
+        old = None if number is None else signal.getsignal(number)
+        if old in (signal.SIG_DFL, signal.default_int_handler, end_at_once):
+            before[number] = old
+            set_handler(number, handler)
     return before
 
 
-def end_at_once(number, frame):
-    """Ends the program while it has made nothing yet, or when all is written.
+def set_handler(number, handler):
+    """Sets what a signal does, where that can be set."""
+    try:
+        signal.signal(number, handler)
+    except (OSError, ValueError):
+        pass  # not in the main thread, to which all signals come; or the system forbids it
 
-    An exception would not do: it might come inside an import that turns it into another one.
+
+def end_at_once(number, frame):
+    """Ends the program without further ado: it has made nothing yet, or all of it is written.
+
+    An exception would not do, since a package that is being imported might catch it.
     """
     os._exit(128 + number)
 
 
 def end_in_order(number, frame):
-    """Ends the program, but lets it write what it has made."""
+    """Raises an exception that ends the program after it has written what it has made."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    signal.signal(number, signal.SIG_IGN)  # a shell that closes may send SIGHUP twice
+    set_handler(number, signal.SIG_IGN)  # a shell that closes may send SIGHUP twice
     sys.exit(128 + number)
 
 
@@ -101,8 +109,8 @@ def end_in_order(number, frame):
 def write(text):
     """Writes text to standard output at once. Raises OSError if that fails.
 
-    At a terminal a control character is shown as its code, such as \\x1b. The model may have drawn
-    it, and the terminal would obey it. A pipe or a file gets every character as it is.
+    A model can draw control characters. A terminal is shown their codes, such as \\x1b, while a
+    pipe or a file gets the characters themselves.
     """
     try:
         sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
@@ -116,7 +124,7 @@ def write(text):
 
 
 def is_terminal(stream):
-    """Whether a stream is a terminal. Some stand-ins for one cannot even be asked."""
+    """Whether a stream is a terminal. What stands in for a stream in a notebook may not know."""
     try:
         return stream.isatty()
     except (AttributeError, OSError, ValueError):
@@ -136,7 +144,7 @@ def say(message):
 
 
 def program_name():
-    """The name of the program that the user has started; "" in a notebook or in Python itself."""
+    """The name of the program, such as gpt2.py; "" in a notebook or an interactive Python."""
     try:
         path = os.path.realpath(sys.argv[0])
         is_ours = os.path.isfile(path) and os.path.dirname(path) == FOLDER
@@ -155,19 +163,19 @@ def write_to_stderr(text):
 
 
 def get_ready(stream):
-    """Makes a standard stream take every character, and wait until it can read or write."""
-    # A character that the encoding of a console does not have is written as its code, as in \u2019.
+    """Makes a standard stream take every character, and wait instead of failing when it is busy."""
+    # If the encoding of a console lacks a character, its code is written instead, as in \u2019.
     if hasattr(stream, "reconfigure") and stream is not sys.stdin:
         stream.reconfigure(errors="backslashreplace")
     try:
-        # A program that shares the stream may have told it not to wait.
+        # Another program that uses the same terminal or pipe may have told it not to wait.
         os.set_blocking(stream.fileno(), True)
     except (AttributeError, OSError, ValueError):
         pass  # no file is behind it, or this is Windows
 
 
 def drop(stream):
-    """Discards what a stream holds and cannot write, or Python would try again when it ends."""
+    """Discards what a stream holds but cannot write, which Python would try again at its end."""
     try:
         stream.flush()
     except (AttributeError, OSError, ValueError):
@@ -203,7 +211,7 @@ def run(function):
         status = interrupted(error) or status
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            set_handler(number, handler)
     sys.exit(status)
 
 
@@ -215,16 +223,23 @@ def report(error):
         drop(sys.stdout)
         return 0
     if isinstance(error, MemoryError):
-        say("out of memory: a smaller model, or fewer samples at a time, need less")
+        say("out of memory: try a smaller model, or a smaller batch_size")
         return 1
     if isinstance(error, ImportError):
         say(missing(error))
         return 1
     if isinstance(error, (OSError, ValueError)):
-        say(error)
+        say(in_words(error))
         drop(sys.stdout)
         return getattr(error, "exit_status", 1)
     return None
+
+
+def in_words(error):
+    """The message of an error, without the number that an error of the system has."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return error.strerror + (": {}".format(error.filename) if error.filename else "")
 
 
 def interrupted(error):

@@ -10,23 +10,23 @@ import threading
 import console
 from checks import CallError, shown
 
-MOST_BYTES = 2**20  # read from standard input: eight times what the longest prompt of GPT-2 takes
-PATIENCE = 1.0  # seconds without the end of the input, until the user is told what we wait for
-PASTE_PAUSE = 0.05  # seconds at most between two lines of a paste, and far less than typing takes
+MOST_BYTES = 2**19  # of a piped prompt; 1,024 tokens of GPT-2 have 131,072 bytes at most
+PATIENCE = 1.0  # seconds, after which we say that we wait for the end of standard input
+PASTE_PAUSE = 0.05  # seconds: the lines of a paste follow each other faster, typed lines do not
 END_KEY = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
 QUESTION = "Model prompt >>> "
 NEXT_LINE = "... "
 
-# What a terminal hands over of one line, in bytes, where no line editor reads it key by key.
-# It drops the rest without a word.
+# A terminal passes on at most so many bytes of a line, and drops the rest without a word. Only a
+# line editor, which reads key by key, gets all of them.
 LONGEST_LINE = 1023 if sys.platform == "darwin" else 4095
 
 
 def read_prompt(prompt):
-    """The prompt as text: `prompt` where it is not None, else what standard input holds.
+    """The prompt as text: `prompt` if it is not None, else the text on standard input.
 
-    None if there is neither, but a terminal where prompts can be typed. Raises CallError if there
-    is no prompt, if it is not UTF-8, or if it is too long for any model.
+    If standard input is a terminal, returns None: prompts can be typed there, in a session.
+    Raises CallError if there is no prompt, if it is not UTF-8, or if it is too long for any model.
     """
     if prompt is not None:
         if is_text_waiting():
@@ -38,11 +38,11 @@ def read_prompt(prompt):
 
 
 def encode_prompt(prompt, encoder, n_ctx):
-    """The ids of a prompt. Raises CallError for more than n_ctx of them.
+    """The ids of a prompt. Raises CallError if there are more than n_ctx of them.
 
-    "" stands for the beginning of a new text: its id is that of <|endoftext|>.
+    "" starts a new text: its one id is that of <|endoftext|>, which stands before every text.
     """
-    # A long text would take long to encode, just to be refused. So its bytes are counted first.
+    # To encode 50 MB takes half a minute. So the bytes are counted first.
     n_bytes, most = len(prompt.encode()), n_ctx * max(map(len, encoder.tokens))
     if n_bytes > most:
         raise CallError(
@@ -78,7 +78,7 @@ def as_typed(prompt):
         prompt.encode()
         return prompt
     except UnicodeEncodeError:
-        pass  # Python could not decode some bytes, and keeps them as lone surrogates
+        pass  # bytes that Python could not decode are in it, as lone surrogates
     try:
         return os.fsencode(prompt).decode()
     except UnicodeError:
@@ -92,27 +92,28 @@ def read_standard_input():
     message = f"reading the prompt from standard input, until it ends ({END_KEY} at a keyboard)"
     reminder = threading.Timer(PATIENCE, console.say, [message])
     reminder.daemon = True
-    with contextlib.suppress(RuntimeError):  # no thread can be started: then without a reminder
+    with contextlib.suppress(RuntimeError):  # where no thread can be started, go without
         reminder.start()
     try:
-        # Some stand-ins for standard input have no bytes beneath, only text.
+        # What stands in for standard input in IDLE gives text, and has no bytes to give.
         data = getattr(sys.stdin, "buffer", sys.stdin).read(MOST_BYTES + 1)
     except OSError as error:
-        raise OSError(f"standard input cannot be read: {error}") from None
+        reason = error.strerror or error
+        raise OSError(f"standard input cannot be read: {reason}") from None
     finally:
         reminder.cancel()
     if data is None:
-        raise OSError("standard input cannot be read: it does not wait for its text")
+        raise OSError("standard input cannot be read: it is set not to wait")
     if len(data) > MOST_BYTES:
         raise CallError(f"the prompt on standard input is longer than {MOST_BYTES:,} bytes")
     return data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
 
 
 def as_piped(data):
-    """The prompt in the bytes of standard input.
+    """The prompt in the bytes of standard input. Raises CallError if it is empty or not UTF-8.
 
-    Left out are a byte order mark, with which some editors begin a file, and one line end, with
-    which `echo` ends its text. Raises CallError for text that is empty or not UTF-8.
+    A byte order mark at the beginning is left out, since an editor put it there. One line end at
+    the end is left out too, since `echo` adds it.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise CallError("the prompt on standard input is UTF-16 text: save it as UTF-8")
@@ -126,10 +127,10 @@ def as_piped(data):
 
 
 def is_text_waiting():
-    """Whether standard input, a pipe or a file, holds text at this moment.
+    """Whether text has been piped in. The text is not touched.
 
-    The text is left there. A file of which something was read already belongs to somebody else,
-    as in `while read -r line; do python gpt2.py "$line"; done < prompts.txt`.
+    A file that somebody has begun to read does not count. It is not meant for this program, as in
+    `while read -r line; do python gpt2.py "$line"; done < prompts.txt`.
     """
     try:
         import fcntl
@@ -153,12 +154,12 @@ def is_text_waiting():
 def session(answer, encoder, n_ctx, n_tokens_to_generate):
     """Asks for prompts at the terminal and answers each, until Ctrl-D.
 
-    answer: called with the ids of each prompt. Ctrl-C stops an answer, and the next prompt is
-    asked for. At the prompt, Ctrl-C is the caller's KeyboardInterrupt.
+    answer: a function that is called with the ids of each prompt. Ctrl-C stops an answer, and the
+    next prompt is asked for. While a prompt is typed, Ctrl-C raises KeyboardInterrupt.
     """
     greeting = (
         f"Type a text, and the model adds up to {n_tokens_to_generate} tokens to it.\n"
-        f"A line that ends in \\ goes on in the next. Ctrl-C stops a text. {END_KEY} ends it all.\n"
+        f"A line that ends in \\ goes on in the next. Ctrl-C stops a text. To leave: {END_KEY}.\n"
     )
     console.write_to_stderr(greeting)
     prepare_readline()
@@ -167,7 +168,7 @@ def session(answer, encoder, n_ctx, n_tokens_to_generate):
         try:
             prompt, is_over = ask()
             if prompt in ("exit", "quit"):
-                console.say(f"{END_KEY} ends the session; {how_to_continue(prompt)}")
+                console.say(f"to leave, press {END_KEY}; {how_to_continue(prompt)}")
             elif prompt == "help":
                 console.write_to_stderr(greeting)
                 console.say(f"`python gpt2.py --help` lists the options; {how_to_continue(prompt)}")
@@ -184,7 +185,7 @@ def session(answer, encoder, n_ctx, n_tokens_to_generate):
 
 
 def how_to_continue(word):
-    """How to give the model a word that the session takes for a command."""
+    """How to give the model a word that the session itself answers."""
     return f"to have the model continue that word, run `python gpt2.py {word}`"
 
 
@@ -194,15 +195,15 @@ def prepare_readline():
         import readline
     except ImportError:
         return  # as on Windows, where the console itself has an editor and a history
-    # With this, GNU readline asks the terminal to mark what is pasted. libedit, which stands in
-    # for it in some Pythons, ignores the words. A dumb terminal would print the request.
+    # GNU readline then asks the terminal to mark what is pasted. A dumb terminal would print that
+    # request. libedit, which some Pythons have instead, ignores the setting.
     if os.environ.get("TERM", "dumb") != "dumb":
         readline.parse_and_bind("set enable-bracketed-paste on")
 
 
 def ask():
-    """Asks for a prompt; returns (prompt, whether Ctrl-D ended the input)."""
-    is_typed_ahead = is_line_waiting(0)  # while the last text was made: such lines are no paste
+    """Asks for a prompt. Returns (prompt, is_over): is_over after Ctrl-D."""
+    is_typed_ahead = is_line_waiting(0)  # typed while the last text was made, and so not pasted
     lines, question, is_over = [], QUESTION, False
     while not is_over:
         try:
@@ -221,11 +222,11 @@ def ask():
 
 
 def ask_line(question):
-    """A line that is typed at the terminal. Raises CallError if its end may be missing."""
+    """A line that is typed at the terminal. Raises CallError if its end may be lost."""
     try:
         if console.is_terminal(sys.stdout):
             line = input(question)
-        else:  # the question stays out of the file or the pipe that gets the texts
+        else:  # a file or a pipe gets the texts, and must not get the question
             console.write_to_stderr(question)
             line = input()
     except UnicodeDecodeError:
@@ -233,14 +234,14 @@ def ask_line(question):
     has_editor = "readline" in sys.modules and console.is_terminal(sys.stdout)
     if os.name == "posix" and not has_editor and len(os.fsencode(line)) >= LONGEST_LINE:
         raise CallError(
-            f"the prompt has lost its end: a terminal passes on {LONGEST_LINE} bytes of a line; "
-            f"put the text into a file and pipe it in, as in `python gpt2.py < prompt.txt`"
+            f"the end of the prompt may be lost: this terminal passes on no more than "
+            f"{LONGEST_LINE} bytes of a line; pipe it in, as in `python gpt2.py < prompt.txt`"
         )
-    return line.removesuffix("\n")  # which a paste often ends with
+    return line.removesuffix("\n")  # with which a paste often ends
 
 
 def is_line_waiting(seconds):
-    """Whether a line has been typed, or comes within some seconds. False if nobody can tell."""
+    """Whether a line is there to be read, or comes within some seconds. False if unknown."""
     try:
         import select
 

@@ -322,14 +322,16 @@ def test_ignored_signals_stay_ignored(start_scripted):
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(32, "Broken pipe"), 0, ""),
         (MemoryError(), 1, "out of memory"),
-        (OSError(28, "No space left on device"), 1, "No space left"),
+        (OSError(28, "No space left on device"), 1, ": No space left on device\n"),
+        (FileNotFoundError(2, "No such file", "x/y"), 1, ": No such file: x/y\n"),
         (ValueError("a is damaged"), 1, "a is damaged"),
         (SystemExit(3), 3, ""),
     ],
     ids=repr,
 )
 def test_status_that_fits_what_happened(monkeypatch, capsys, error, status, line):
-    """The way of every program here to end."""
+    """And the line that says what happened."""
+    monkeypatch.setattr(sys, "argv", [GPT2_PY])
 
     def fail():
         raise error

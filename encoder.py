@@ -4,10 +4,10 @@
     encoder.encode("Hello world")  ->  [15496, 995]
     encoder.decode([15496, 995])   ->  "Hello world"
 
-GPT-2, the model, works with ids. An id is the number of a token in the model's vocabulary. A token
-is a sequence of bytes: often a word together with the space before it, or a part of a longer word.
-Each of the 256 single bytes is a token too. So any text, in any script, can be turned into ids,
-even if none of its words is in the vocabulary.
+The GPT-2 model itself works only with ids. An id is the number of a token in the model's
+vocabulary. A token is a sequence of bytes of text in UTF-8: often a word together with the space
+before it, or a part of a longer word. Each of the 256 single bytes is a token too. So any text, in
+any script, can be turned into ids, even if none of its words is in the vocabulary.
 
 The method is byte-pair encoding (BPE). It has three steps:
 
@@ -19,9 +19,10 @@ The method is byte-pair encoding (BPE). It has three steps:
        |  3. look up the id of each token
     15496     995
 
-Step 2 follows a list of merges. Each merge joins a pair of tokens into one. The place of a merge in
-the list, counted from 0, is its rank. A piece starts as single bytes. Then the pair of neighbours
-with the lowest rank is joined, again and again, until no pair of neighbours is in the list:
+Step 2 follows a list of merges. Each merge joins a pair of tokens into one. Its place in the list,
+counted from 0, is the rank of that pair. A piece starts as single bytes. Then the pair of
+neighbours with the lowest rank is joined, again and again, until no pair of neighbours is in the
+list:
 
     H e l l o     in the list: l l (rank 41), e l (161), H e (1288), l o (5183)
     H e ll o      in the list: e ll (439), H e (1288), ll o (18542)
@@ -33,10 +34,11 @@ OpenAI made the list before the model was trained, by counting. In a large colle
 most frequent pair of neighbours was joined everywhere, then the pair that had become the most
 frequent, and so on, 50,000 times. So a low rank means a frequent pair.
 
-Two files in a model's folder hold the list and the ids. In both of them, "Ġ" stands for a space.
+Two files in a model's folder hold the list and the ids. Both write each byte as a visible
+character, a space as "Ġ": see `byte_alphabet`.
 
-    vocab.bpe       #version: 0.2     a version, then one merge a line, in order of rank; the
-                    Ġ t               space in the middle parts the two tokens that are joined
+    vocab.bpe       #version: 0.2     a version, then one merge per line, in order of rank; the
+                    Ġ t               space in it separates the two tokens to be joined
                     Ġ a
                     h e
                     ...
@@ -46,11 +48,11 @@ Two files in a model's folder hold the list and the ids. In both of them, "Ġ" s
 encoder.json has an id for every token: for the 256 single bytes, for the results of the 50,000
 merges, and for <|endoftext|>, which makes 50,257. The token <|endoftext|> marks the end of a text.
 It stood between the texts that the model was trained on. When the model writes a text, it produces
-this token where it considers the text finished.
+this token where it considers the text finished. No merge makes it, so `encode` never returns it.
 
-BPE for words is from Sennrich et al. 2016, arXiv 1508.07909, and for bytes from section 2.2 of the
-GPT-2 paper. The format of the two files, and PIECE below, are those of OpenAI's own tokenizer,
-src/encoder.py in github.com/openai/gpt-2.
+Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words, starting from characters. The GPT-2
+paper (Radford et al. 2019, section 2.2) starts from bytes. The format of the two files, and PIECE
+below, are those of OpenAI's own tokenizer, src/encoder.py in github.com/openai/gpt-2.
 """
 
 import functools
@@ -59,20 +61,21 @@ import itertools
 import json
 import os
 
-import regex  # unlike the standard library's re, it knows \p{L}, all letters of all scripts
+import regex  # unlike the standard library's re, it supports \p{L}, any letter of any script
 
-# How a text is cut into pieces. No merge joins bytes of two pieces, so no token runs across the
-# border between two words. At each place in the text, the first alternative that fits takes as
-# many characters as it can. "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
+# How a text is cut into pieces. No merge joins bytes of two pieces. That is wanted: otherwise
+# frequent words would make tokens with whatever sign comes after them, such as "dog.", "dog!" and
+# "dog?". Where the last piece ended, the first alternative that fits takes as many characters as it
+# can. "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
     '(?:s|t|re|ve|m|ll|d)    # the end of a contraction such as I'm (not of I'M, not with ’)
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # white space; before a word, all but the last: "a   b" becomes
-                             #   "a", "  ", " b", since " b" takes the last space along
-    | \s+                    # what is left, such as the newline in "a\nb"
+    | \s+(?!\S)              # white space; if something follows, all but its last character, so
+                             #   that a space can go with the next piece: "a", "  ", " b"
+    | \s+                    # white space that is left, such as the newline in "a\nb"
     """,
     regex.VERBOSE,
 )
@@ -88,7 +91,7 @@ def merge(piece, ranks):
 
     A token stands in `tokens` at the place of its first byte, and the places of its other bytes
     hold b"". `before` and `after` lead from a token to the places of its neighbours. After the
-    first merge of "Hello" ("-" is a place that is no longer used):
+    first merge of "Hello" ("-" is an old value, for no token stands at that place any more):
 
         place     0    1    2    3    4
         tokens    H    e    ll   b""  o
@@ -96,8 +99,8 @@ def merge(piece, ranks):
         after     1    2    4    -    5       5: no token comes after this one
 
     To search all pairs for the lowest rank before each merge would take n * n time for n bytes.
-    Instead, the pairs wait in a heap, which quickly hands out the one of lowest rank. The whole
-    takes n log n time.
+    Instead, the pairs wait in a heap, which quickly hands out the one of lowest rank. This way, all
+    merges together take n log n time.
     """
     n_bytes = len(piece)
     tokens = [piece[i : i + 1] for i in range(n_bytes)]
@@ -111,9 +114,10 @@ def merge(piece, ranks):
     while candidates:
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
-        # The pair may be out of date: one of its tokens may have been joined with a third one since
-        # the pair was put on the heap. Then another pair stands here now. It has another rank,
-        # since each pair has its own, or none: no merge has b"".
+        # The pair may be out of date: since it was put on the heap, one of its tokens may have been
+        # joined with its other neighbour. Then `left` now holds b"", or it is the last token, or it
+        # begins a different pair. No merge contains b"", and a different pair has a different rank
+        # or none.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -145,9 +149,9 @@ class Encoder:
         self.ranks = ranks
         self.ids = {token: id for id, token in enumerate(tokens)}
         self.end_of_text = len(tokens) - 1  # in OpenAI's vocabulary it comes last
-        # For speed only: words recur in a text, so the ids of the 65,536 pieces that were used last
-        # are kept. (As a decorator, lru_cache would keep those of all Encoders in one store.)
-        self.piece_ids = functools.lru_cache(maxsize=2**16)(self.encode_piece)
+        # For speed only: words recur in a text, so the ids of the 65,536 most recently used pieces
+        # are kept. (As a decorator, lru_cache would share one cache among all Encoders.)
+        self.cached_encode_piece = functools.lru_cache(maxsize=2**16)(self.encode_piece)
 
     def encode_piece(self, piece):
         """The ids of one piece of text: a tuple of int."""
@@ -156,16 +160,18 @@ class Encoder:
     def encode(self, text):
         """The ids of a text: a list of int, empty for "".
 
-        No id is added at either end. "<|endoftext|>" in a text is 13 ordinary characters. UTF-8
-        cannot hold a lone surrogate, half of a UTF-16 pair. It is replaced by U+FFFD.
+        No id is added at either end. "<|endoftext|>" in a text is treated as 13 ordinary
+        characters. A lone surrogate (half of a UTF-16 pair) cannot be written in UTF-8, and is
+        replaced by U+FFFD.
         """
         try:
             text.encode()
         except UnicodeEncodeError:
-            # Going through UTF-16 joins two halves in a row to one character.
+            # UTF-16 puts two halves that follow each other together, into one character. Only a
+            # half that is alone becomes U+FFFD.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
-        return list(itertools.chain.from_iterable(map(self.piece_ids, pieces)))
+        return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))
 
     def decode_bytes(self, ids):
         """The bytes of a list of ids. Raises ValueError for an id that no token has."""
@@ -195,9 +201,11 @@ def byte_alphabet():
     A text file cannot show every byte, so the files write each byte as a visible character. For
     188 of the bytes there is a visible character with the same code (Unicode code point), and the
     byte is written as that character: 0x48 as "H". The other 68 are written, in order, as the
-    characters from U+0100 on. The space, the 33rd of them, is written as U+0120, which is "Ġ", and
-    the newline as U+010A, "Ċ".
+    characters from U+0100 on. The space is the 33rd of these 68 bytes, so it is written as U+0120,
+    which is "Ġ". The newline is the 11th, and is written as U+010A, "Ċ".
     """
+    # Left out are the control characters and two that cannot be seen: 0xA0, the no-break space,
+    # and 0xAD, the soft hyphen.
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     substitutes = itertools.count(0x100)
     return [chr(byte) if byte in visible else chr(next(substitutes)) for byte in range(256)]
@@ -233,7 +241,7 @@ def read_merges(path, tokens):
     """The merges in vocab.bpe: dict (bytes, bytes) -> rank, as `merge` needs it.
 
     tokens: what `read_tokens` returned. The first line of the file is its version.
-    Raises ValueError naming the damaged file, and the first line that is wrong.
+    Raises ValueError naming the file if it is damaged, and the line if one is not a pair of tokens.
     """
     with open(path, encoding="utf-8") as file:
         try:

@@ -155,7 +155,7 @@ def test_lone_surrogates_become_replacement_characters(real_encoder):
 
 def test_the_cache_is_bounded(real_encoder):
     """A process that lives long does not grow with every word it ever met."""
-    assert real_encoder.piece_ids.cache_info().maxsize == 2**16
+    assert real_encoder.cached_encode_piece.cache_info().maxsize == 2**16
 
 
 # ---- Damaged files -------------------------------------------------------------------------

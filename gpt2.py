@@ -9,6 +9,7 @@ A token is a piece of text: a word with the space before it, a part of a word, a
 punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary has
 50,257 of them, and a token's number in it is the token's id. Common words are one token. A rare
 word is cut into several: below, three words become four tokens. The model itself sees only ids.
+(At the right are the shapes of arrays. Their letters are explained below.)
 
     "Alan Turing theorized"                 the text
        |  the tokenizer
@@ -18,9 +19,9 @@ word is cut into several: below, three words become four tokens. The model itsel
        |                                    vector for the place where the token stands
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
-       |                                    each token gathers information from the tokens before
-       |                                    it. Mlp: each token's vector is changed on its own,
-       |                                    without a look at the others
+       |                                    each token gathers information from itself and the
+       |                                    tokens before it. Mlp: each token's vector is changed
+       |                                    on its own, without looking at the others
     x                                       a vector for each token          [B, T, C]
        |  layer_norm, wte                   compare the last vector with every token's embedding
     logits                                  a score for every token          [B, V]
@@ -29,30 +30,33 @@ word is cut into several: below, three words become four tokens. The model itsel
        |  the tokenizer
     " that"                                 its text; append it, and go round again
 
-All this is computed with matrices and vectors of numbers that do not change: the parameters of the
-model, also called its weights. They were found in training: the model read 40 GB of text from web
-pages, and its parameters were changed, little by little, so that it predicted each next token
-better. This file only uses the result. Where it gives numbers, they are those of OpenAI's smallest
-GPT-2, called 124M because it has 124 million parameters.
+All this is computed with fixed matrices and vectors of numbers: the parameters of the model, also
+called its weights. They were found in training. The model read 40 GB of text from web pages. At
+every position it had to guess the next token, and its parameters were changed, little by little, so
+that it guessed better. This file only uses the result. Where it gives numbers, they are those of
+OpenAI's smallest GPT-2, called 124M because it has 124 million parameters.
 
-The model, the function `gpt2`, is called again and again while a text grows, and each call is given
-only the tokens that are new. A comment such as [B, T, C] gives the shape of the arrays that its
-line names or returns. A letter means the same everywhere:
+The model, the function `gpt2`, is called again and again while a text grows. Each call is given
+only the new tokens. What it needs of the earlier ones is kept from the earlier calls, in a cache.
+
+A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. At the
+end of a docstring's first sentence, it is the shape of the result. A letter means the same
+everywhere:
 
     B  samples: texts that are written side by side, as a batch
     T  tokens given to this call
     S  tokens so far: those of earlier calls, then the T of this call
     V  tokens in the vocabulary (n_vocab): 50,257
-    K  tokens of the vocabulary that may still be picked
+    K  tokens of the vocabulary that sampling has not ruled out
     C  numbers in a token's vector (n_embd): 768
     H  attention heads (n_head): 12
     D  numbers in one head's part of a vector, C / H: 64
     L  layers (n_layer): 12
-    ...  any axes in front
+    ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms. What begins with c_
-is a linear layer, which is a matrix w and a bias b. weights.py draws the whole tree of them.
+table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms. Names that begin
+with c_ are linear layers: a matrix w and a bias b. weights.py shows the whole tree of them.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -82,8 +86,8 @@ def gelu(x):
     gelu(3) is 2.996, and gelu(-3) is -0.004: large numbers pass, negative ones are held back.
     Without a bend between them, two matrices would do no more than one matrix could.
 
-    The idea is to multiply x by the probability that a random number from a Gaussian (a normal)
-    distribution is below x. The formula comes close to that: x / (1 + e^(-2z)), with
+    The idea is to multiply x by the probability that a random number from the standard normal
+    (Gaussian) distribution is below x. The formula comes close to that: x / (1 + e^(-2z)), with
     z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)), the form given by
     Hendrycks and Gimpel, arXiv 1606.08415.
     """
@@ -105,7 +109,7 @@ def softmax(x):
 
 
 def layer_norm(x, g, b):
-    """Layer norm: shifts each vector to mean 0, scales it to variance 1, then does "* g + b".
+    """Layer norm: shifts each vector to mean 0, scales it to variance 1, multiplies by g, adds b.
 
     Mean and variance are taken over the C numbers of one token's vector, never across tokens.
     [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. The gain g and the bias b, [C], are parameters.
@@ -162,22 +166,21 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     The keys and values of tokens from earlier calls are not computed again. They are in the KV
     cache, and `gpt2`, below, explains why they are still right. So the queries of the T new tokens
-    meet the keys and values of all S tokens.
+    are compared with the keys of all S tokens.
 
     mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
     the new token may look at, and -inf in the columns of tokens that come after it in the text. The
     mask is the same for all samples and heads.
-    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Those of
-    tokens from earlier calls are in it, and the last T places are free. It is a view: what is
-    written into it is written into the cache.
+    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. It already
+    holds those of earlier calls; its last T places are free. It is a view: what is written into it
+    is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
 
     # The 3C columns of c_attn are C for the queries, then C for the keys, then C for the values. In
     # each group, the first D belong to the first head, the next D to the second, and so on. So the
-    # axis of 3 comes before H. (H before 3 would fit the size too, but the first head would take a
-    # part of the second head's query for its key.)
+    # axis of 3 comes before H.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -185,17 +188,16 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
 
-    # A score is a sum of D products. If these are independent and have variance 1, the sum has the
-    # variance D, here 64, and the standard deviation sqrt(D), here 8. Scores of +8 and -8 would be
-    # common, and softmax would give nearly all weight to one token. Divided by sqrt(D), scores have
-    # the variance 1. We divide the query, and so all scores that are made with it.
+    # A score is a sum of D products. If these are independent, with mean 0 and variance 1, the sum
+    # has the variance D, here 64, and the standard deviation sqrt(D), here 8. Scores of +8 and -8
+    # would be common, and softmax would give nearly all weight to one token. Divided by sqrt(D),
+    # scores have the variance 1. We divide the query, and so all scores that are made with it.
+    # (For speed only: not np.sqrt, whose float64 would make NumPy 2 compute the rest in float64.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
     weights = softmax(masked)                    # [B, H, T, S]
     gathered = weights @ values                  # [B, H, T, D]
-    # For speed only: math.sqrt gives a Python float. np.sqrt would give a float64, with which
-    # NumPy 2 would compute all that follows in float64, and take twice the memory and time.
 
     # Put the heads of each token side by side: H vectors of D numbers become one of C.
     by_token = gathered.transpose(0, 2, 1, 3)    # [B, T, H, D]
@@ -229,7 +231,7 @@ def block(x, layer, n_head, mask, layer_kv):
 
 
 def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
-    """The logits, a score for each token of the vocabulary: is it the next one? And the new cache.
+    """Returns the logits, which score each token of the vocabulary as the next one, and the cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
     wte, wpe, blocks, ln_f: the parameters, as utils.load_encoder_hparams_and_params returns them.
@@ -241,10 +243,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     none beyond.
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
-    would go through all layers for each new token. With it, only the new token does. This costs two
-    things. All parameters, 0.5 GB, are read from memory once, which takes most of the time. And the
-    new token's query meets S keys in every head, which takes longer as the text grows. S is never
-    more than n_ctx.
+    would go through all layers for each new token. With it, only the new token does. Two things
+    bound what one more token costs. All parameters, 0.5 GB, have to be read from memory once, which
+    takes most of the time. And the token's query is compared with S keys in every head, which takes
+    longer as the text grows, up to S = n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from its vector there.
     This vector depends on the token itself and on those before it, but never on a later token,
@@ -252,9 +254,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     tokens in one call give the same logits as three and then two, up to rounding. (Queries are not
     kept: a token's query is used only in the call that is given the token.)
 
-    A cache of one sample can be continued with inputs of B samples. You may also continue the same
-    cache twice, say once with "cat" and once with "dog". But "dog" may be written over "cat". So
-    once "dog" is in, the cache that was returned for "cat" must not be used any more.
+    A cache of one sample can be continued with inputs of B samples. Continue each cache only once: a
+    second call with the same cache may overwrite what the first call has added.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -262,28 +263,29 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         cache = (np.empty((len(blocks), 2, B, n_head, 0, C // n_head), dtype=np.float32), 0)
     kv, n_past = cache
     S = n_past + T
-    kv = with_room(kv, n_past, S, B)
+    kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D]
 
     # The causal mask. The last token may look at all others, so why hide anything? In the second
     # layer it reads keys and values that were made from the vectors of the earlier tokens, as the
-    # first layer returned them. If earlier tokens could look at later ones, these vectors would be
-    # unlike those in training, where the next token had to be guessed and was not to be seen. And
-    # they would change with each token that is added, so that nothing could be kept in a cache.
+    # first layer returned them. In training, every position had to guess the token after it, so
+    # none could look ahead. If earlier tokens looked ahead now, their vectors would be of a kind
+    # that the model has never met. These vectors would also change with each token that is added,
+    # so that nothing could be kept in a cache.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
 
     # The token embedding is the same wherever the token stands. The position embedding tells the
-    # layers where that is: this, and the mask, is where the order of the tokens comes in.
+    # layers where it stands. Order comes in only here and through the mask.
     token_embeddings = wte[inputs]                             # [B, T, C]
     position_embeddings = wpe[positions]                       # [T, C]
     x = token_embeddings + position_embeddings                 # [B, T, C]
     for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # For the other positions the next token is known already, and wte is large, 31% of all
-    # parameters. To score every position would cost much and be thrown away. So only the vector of
-    # the last token goes on. It is normalised once more, like everything that is read from x.
+    # Only for the last token we do not know yet which one comes next, so only its vector goes on.
+    # (wte has 31% of all parameters, so it would be expensive to score the other positions, too.)
+    # The vector is normalised once more, like everything that is read from x.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice, to read tokens and to predict them. This is
@@ -327,8 +329,8 @@ def scale_by_temperature(logits, temperature):
     at temperature 0.5, and 62% at temperature 2.
     """
     # The largest logit is made 0 first, which changes no probability. However small temperature
-    # is, 0 divided by it stays 0, and the others go to -inf. (In float32 a very small temperature
-    # would itself be rounded to 0. Hence float64.)
+    # is, 0 divided by it stays 0, and the others go to -inf. (float64, since float32 would round a
+    # very small temperature to 0.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -366,7 +368,7 @@ def keep_top_p(logits, p):
 
     Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone is less than 0.7,
     and 0.5 + 0.3 is not. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
-    script usually keeps one token fewer. It leaves out the one with which p is reached.)
+    script leaves out the token with which p is reached, unless it is the only one.)
     """
     if p == 1:
         return logits
@@ -381,10 +383,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature has to come before top-p, because it changes the probabilities that top-p adds up.
-    (For top-k that makes no difference: the k likeliest tokens stay the same.) Top-k comes before
-    top-p, so that top-p adds up probabilities among the k tokens that are left. This order is
-    OpenAI's; another one would be another rule.
+    The order is OpenAI's. Top-p comes last, so that p is a share of the probabilities that we would
+    really draw with: those after temperature has changed them, among the k tokens that top-k has
+    left. (Temperature and top-k could change places: the k likeliest tokens stay the same.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -392,11 +393,11 @@ def sample(logits, rng, temperature, top_k, top_p):
     within_k = keep_top_k(tempered, top_k)                # [V]
     within_p = keep_top_p(within_k, top_p)                # [V]
 
-    # Draw with the probabilities softmax(within_p). rng.choice could do that. We use the
-    # Gumbel-max trick: add to each logit a random number of its own, -log(-log(u)) with u uniform
-    # between 0 and 1, and take the largest sum. It can be proved that each token has the largest
-    # sum with just its probability. The advantage: batches of different sizes round logits a little
-    # differently, which hardly ever changes the largest sum. So a seed gives the same text in both.
+    # The Gumbel-max trick: add to each logit a random number of its own, -log(-log(u)) with u
+    # uniform between 0 and 1, and take the token with the largest sum. The probability that a token
+    # has the largest sum is exactly its softmax probability. (A batch of another size rounds logits
+    # a little differently. That hardly ever changes which sum is the largest, so a seed gives the
+    # same text for any batch size.)
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -406,8 +407,8 @@ def sample(logits, rng, temperature, top_k, top_p):
 # ---- Generating ----------------------------------------------------------------------------
 
 # A long prompt goes through the model in pieces of this many tokens. That is faster than all at
-# once: a piece meets only the keys up to its own end, and its arrays fit into the processor's own
-# fast memory. Thanks to the cache, the logits are the same.
+# once: a piece is compared only with the keys up to its own end, and its arrays fit into the
+# processor's cache memory. The logits are the same, up to rounding.
 CHUNK = 256
 
 
@@ -428,8 +429,8 @@ def generate(
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
-    stop_id: the id that ends a text. A sample that has drawn it yields it again and again, until
-    all samples have drawn it. None: all n_tokens_to_generate are made.
+    stop_id: the id that ends a text. For a sample that has drawn it, it is yielded again at every
+    step, until all samples have drawn it. None: all n_tokens_to_generate are made.
     Raises ValueError for an argument out of range, and where the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -438,8 +439,9 @@ def generate(
     A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become
     a new prompt, with no cache. It is not possible to drop the oldest token from the cache and go
     on. The keys and values that remain were computed at their old positions, and from vectors that
-    had seen the oldest token. Half is a compromise. With more, the window would be full again
-    sooner, and computed anew more often. With less, the model would know less of its own text.
+    had seen the oldest token. Half is a compromise. With more, the positions would run out again
+    sooner, and the new prompt be computed more often. With less, the model would know less of its
+    own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -447,23 +449,19 @@ def generate(
     checks.check_generate(inputs, n_vocab, n_ctx, n_tokens_to_generate, temperature, top_k, top_p)
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
-    window = np.tile(inputs, (B, 1))
+    window = np.tile(inputs, (B, 1))  # all ids that the model knows of, [B, S]
     new_ids, cache = window[:1], None
 
     for _ in range(n_tokens_to_generate):
         for start in range(0, new_ids.shape[1], CHUNK):
             chunk = new_ids[:, start : start + CHUNK]                 # [1, T], later [B, T]
-            with np.errstate(all="ignore"):  # some Macs warn though all is right (numpy 28687)
+            with np.errstate(all="ignore"):  # some Macs warn for no reason, NumPy issue 28687
                 logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
         if not np.isfinite(logits).all():
-            raise ValueError(
-                "the model's scores are not finite numbers, so its weights must be damaged: "
-                "`python utils.py verify MODEL_SIZE` checks them"
-            )
+            raise ValueError("the logits are not finite: `python utils.py verify` checks the weights")
 
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
-        options = temperature, top_k, top_p
-        drawn = [sample(*pair, *options) for pair in zip(by_sample, rngs)]
+        drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
@@ -478,8 +476,6 @@ def generate(
 
 
 # ---- The command line ----------------------------------------------------------------------
-#
-# All of GPT-2 is above. What follows checks the options, loads a model, and prints its texts.
 
 
 def main(

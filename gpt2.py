@@ -254,8 +254,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     tokens in one call give the same logits as three and then two, up to rounding. (Queries are not
     kept: a token's query is used only in the call that is given the token.)
 
-    A cache of one sample can be continued with inputs of B samples. Continue each cache only once: a
-    second call with the same cache may overwrite what the first call has added.
+    A cache of one sample can be continued with inputs of B samples. Continue each cache only once:
+    a second call with the same cache may overwrite what the first call has added.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -458,7 +458,7 @@ def generate(
             with np.errstate(all="ignore"):  # some Macs warn for no reason, NumPy issue 28687
                 logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
         if not np.isfinite(logits).all():
-            raise ValueError("the logits are not finite: `python utils.py verify` checks the weights")
+            raise ValueError("the logits are not finite: check the model with utils.py verify")
 
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]

@@ -142,3 +142,41 @@ def test_a_prompt_may_fill_the_window():
     """The token after it is drawn from all of it."""
     prompt = list(itertools.islice(itertools.cycle(PROMPT), N_CTX))
     assert generate(prompt, 1).tolist() == [[likeliest(prompt)]]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.filterwarnings("error")
+def test_logits_that_are_not_finite_stop_the_run(wrong):
+    """Or the text would be "!" again and again, which is what argmax makes of nan."""
+    params = {**PARAMS, "ln_f": {**PARAMS["ln_f"], "b": np.full(C, wrong, dtype=np.float32)}}
+    with pytest.raises(ValueError, match="not finite.*utils.py verify"):
+        next(gpt2.generate(PROMPT, params, H, 1))
+
+
+@pytest.mark.parametrize(
+    "change, name",
+    [
+        ({"inputs": []}, "inputs"),
+        ({"inputs": [-1]}, "inputs"),
+        ({"inputs": [V]}, "inputs"),
+        ({"inputs": [0] * (N_CTX + 1)}, "inputs"),
+        ({"inputs": [1.5]}, "inputs"),
+        ({"n_tokens_to_generate": -1}, "n_tokens_to_generate"),
+        ({"temperature": -0.7}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"top_k": -1}, "top_k"),
+        ({"top_p": 0}, "top_p"),
+        ({"top_p": 90}, "top_p"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused(change, name):
+    """With a ValueError that names the argument, as the command line refuses them."""
+    arguments = {"inputs": PROMPT, "n_tokens_to_generate": 1, "temperature": 1.0} | change
+    with pytest.raises(ValueError, match=f"^{name}"):
+        next(gpt2.generate(params=PARAMS, n_head=H, **arguments))
+
+
+def test_one_sample_is_the_default():
+    """Without random generators, generate yields one id a step."""
+    assert [len(ids) for ids in gpt2.generate(PROMPT, PARAMS, H, 2)] == [1, 1]

@@ -3,6 +3,7 @@
 Every test starts the program in a pseudo-terminal, which it types into and reads from.
 """
 
+import ctypes.util
 import functools
 import os
 import re
@@ -63,7 +64,7 @@ cli.run(gpt2.main)
 class Terminal:
     """A process whose standard streams are a pseudo-terminal, or a pipe where one is given."""
 
-    def __init__(self, arguments, stdout=None, stderr=None, pass_fds=(), term="dumb"):
+    def __init__(self, arguments, stdout=None, stderr=None, pass_fds=(), **variables):
         self.master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.process = subprocess.Popen(
@@ -71,7 +72,7 @@ class Terminal:
             stdin=terminal,
             stdout=stdout or terminal,
             stderr=stderr or terminal,
-            env={**os.environ, "TERM": term, "PYTHONIOENCODING": "utf-8"},
+            env={**os.environ, "TERM": "dumb", "PYTHONIOENCODING": "utf-8", **variables},
             start_new_session=True,
             pass_fds=pass_fds,
         )
@@ -322,14 +323,18 @@ def test_session_answers_words_that_are_meant_for_it(start, word):
     assert answer.count("\n") <= 4
 
 
-@pytest.mark.parametrize("stdout", [None, subprocess.PIPE], ids=["editor", "no editor"])
-def test_lines_that_come_in_one_go_are_one_prompt(start, stdout):
-    """Nobody types that fast, so they are a paste."""
-    terminal = start(*TWELVE, stdout=stdout)
+@pytest.mark.parametrize("editor", ["readline", "libedit", None])
+def test_lines_that_come_in_one_go_are_one_prompt(start, editor):
+    """Nobody types that fast, so they are a paste. Many Pythons have libedit for readline."""
+    libedit = ctypes.util.find_library("edit")
+    if editor == "libedit" and not libedit:
+        pytest.skip("there is no libedit here")
+    preload = {"LD_PRELOAD": libedit} if editor == "libedit" else {}
+    terminal = start(*TWELVE, stdout=None if editor else subprocess.PIPE, **preload)
     terminal.read_until(QUESTION)
     terminal.type("The king\nsaid\n")
     printed = terminal.read_until(QUESTION)
-    if stdout:
+    if editor is None:
         terminal.type(CTRL_D)
         terminal.read_to_end()
         printed = terminal.process.stdout.read().decode()
@@ -352,7 +357,7 @@ def test_paste_that_the_terminal_marks(start):
     readline = pytest.importorskip("readline")
     if "libedit" in readline.__doc__ or readline._READLINE_RUNTIME_VERSION < 0x801:
         pytest.skip("this Python has another line editor")
-    terminal = start(*TWELVE, term="xterm")
+    terminal = start(*TWELVE, TERM="xterm")
     assert "\x1b[?2004h" in terminal.read_until(QUESTION)
     terminal.type("\x1b[200~The king\r")  # what comes later belongs to the paste all the same
     time.sleep(0.3)

@@ -183,3 +183,43 @@ def pipe_in(monkeypatch, data):
     os.write(writer, data)
     os.close(writer)
     monkeypatch.setattr(sys, "stdin", open(reader, encoding="utf-8"))
+
+
+# ---- In a terminal -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def start_terminal(tmp_path, monkeypatch):
+    """A function that starts Python in a new terminal, in an empty folder."""
+    pytest.importorskip("pty", reason="there are no pseudo-terminals here")
+    from pseudo_terminal import Terminal
+
+    monkeypatch.chdir(tmp_path)
+    terminals = []
+
+    def start(arguments, **streams):
+        terminals.append(Terminal(arguments, **streams))
+        return terminals[-1]
+
+    yield start
+    for terminal in terminals:
+        terminal.process.kill()
+        terminal.process.communicate()
+        os.close(terminal.master)
+
+
+@pytest.fixture
+def start(start_terminal):
+    """A function that starts gpt2.py in a new terminal."""
+    return lambda *words, **streams: start_terminal([GPT2_PY, *words], **streams)
+
+
+@pytest.fixture
+def model(start_terminal):
+    """A model that says what it is told, when it is told."""
+    from pseudo_terminal import ScriptedModel
+
+    model = ScriptedModel(start_terminal)
+    yield model
+    model.line.close()
+    model.far_end.close()

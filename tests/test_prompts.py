@@ -1,6 +1,6 @@
 """A prompt is the text that was typed or piped in, exactly, or it is refused in one line.
 
-What is typed in a session is in test_terminal.py.
+What is typed in a session is in test_session.py.
 """
 
 import io

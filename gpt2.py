@@ -9,7 +9,7 @@ A token is a piece of text: a word with the space before it, a part of a word, a
 punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary has
 50,257 of them, and a token's number in it is the token's id. Common words are one token. A rare
 word is cut into several: below, three words become four tokens. The model itself sees only ids.
-(At the right are the shapes of arrays. Their letters are explained below.)
+(On the right are the shapes of arrays. Their letters are explained below.)
 
     "Alan Turing theorized"                 the text
        |  the tokenizer
@@ -37,10 +37,10 @@ that it guessed better. This file only uses the result. Where it gives numbers, 
 OpenAI's smallest GPT-2, called 124M because it has 124 million parameters.
 
 The model, the function `gpt2`, is called again and again while a text grows. Each call is given
-only the new tokens. What it needs of the earlier ones is kept from the earlier calls, in a cache.
+only the new tokens. What it needs from earlier tokens is kept in a cache.
 
-A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. At the
-end of a docstring's first sentence, it is the shape of the result. A letter means the same
+A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. A shape
+at the end of a docstring's first sentence is that of the result. A letter means the same
 everywhere:
 
     B  samples: texts that are written side by side, as a batch
@@ -56,7 +56,7 @@ everywhere:
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
 table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms. Names that begin
-with c_ are linear layers: a matrix w and a bias b. weights.py shows the whole tree of them.
+with c_ are linear layers: a matrix w and a bias b. weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -81,10 +81,10 @@ import checks
 
 
 def gelu(x):
-    """Gaussian error linear unit (GELU): the bend between the two matrices of the mlp.
+    """Gaussian error linear unit (GELU), which stands between the two matrices of the mlp below.
 
-    gelu(3) is 2.996, and gelu(-3) is -0.004: large numbers pass, negative ones are held back.
-    Without a bend between them, two matrices would do no more than one matrix could.
+    gelu(3) is 2.996, and gelu(-3) is -0.004: large numbers pass, negative ones are held back. The
+    curve has a bend at 0. Without a bend, two matrices would do no more than one matrix could.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula comes close to that: x / (1 + e^(-2z)), with
@@ -112,7 +112,8 @@ def layer_norm(x, g, b):
     """Layer norm: shifts each vector to mean 0, scales it to variance 1, multiplies by g, adds b.
 
     Mean and variance are taken over the C numbers of one token's vector, never across tokens.
-    [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. The gain g and the bias b, [C], are parameters.
+    Before g and b, [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. g, the gain, and b, the bias,
+    are parameters, [C].
     """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
@@ -126,8 +127,8 @@ def linear(x, w, b=0.0):
     w: the matrix, [n_in, n_out]. b: the bias, [n_out].
     """
     n_in, n_out = w.shape
-    # For speed only: up to 3 vectors are multiplied with w one at a time. More of them are
-    # multiplied in one product, for which NumPy first makes a rearranged copy of w.
+    # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
+    # That does not pay for 3 vectors or fewer, so those are multiplied one at a time.
     vectors = x.reshape(-1, 1, n_in) if x.size < 4 * n_in else x.reshape(-1, n_in)
     y = vectors @ w
     y += b
@@ -164,9 +165,9 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     from the whole vector, so that each head can look for something different. At the end c_proj
     mixes what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
 
-    The keys and values of tokens from earlier calls are not computed again. They are in the KV
-    cache, and `gpt2`, below, explains why they are still right. So the queries of the T new tokens
-    are compared with the keys of all S tokens.
+    The keys and values of tokens from earlier calls are not computed again. They are kept in the KV
+    cache, and the queries of the T new tokens are compared with the keys of all S tokens. (`gpt2`,
+    below, explains why what is kept is still right.)
 
     mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
     the new token may look at, and -inf in the columns of tokens that come after it in the text. The
@@ -190,8 +191,9 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # A score is a sum of D products. If these are independent, with mean 0 and variance 1, the sum
     # has the variance D, here 64, and the standard deviation sqrt(D), here 8. Scores of +8 and -8
-    # would be common, and softmax would give nearly all weight to one token. Divided by sqrt(D),
-    # scores have the variance 1. We divide the query, and so all scores that are made with it.
+    # would be common, and softmax would give nearly all weight to one token, even where several
+    # match well. Divided by sqrt(D), scores have the variance 1. We divide the query, and so all
+    # scores that are made with it.
     # (For speed only: not np.sqrt, whose float64 would make NumPy 2 compute the rest in float64.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
@@ -231,22 +233,22 @@ def block(x, layer, n_head, mask, layer_kv):
 
 
 def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
-    """Returns the logits, which score each token of the vocabulary as the next one, and the cache.
+    """Returns the logits, a score for each token of the vocabulary to come next, and the cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
     wte, wpe, blocks, ln_f: the parameters, as utils.load_encoder_hparams_and_params returns them.
     cache: None at the start of a text; after that, the cache that the last call returned.
-    Returns (logits, cache). logits: float32 [B, V], the scores for the token after the last one of
-    each sample. Their softmax is the probability of each token. cache: (kv, S), the keys and
-    values of all layers, and the number of tokens that they belong to.
+    Returns (logits, cache). logits: float32 [B, V], for each sample a score for each of the V
+    tokens that could come next. Their softmax is the probability of each token. cache: (kv, S), the
+    keys and values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
     none beyond.
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
-    would go through all layers for each new token. With it, only the new token does. Two things
-    bound what one more token costs. All parameters, 0.5 GB, have to be read from memory once, which
-    takes most of the time. And the token's query is compared with S keys in every head, which takes
-    longer as the text grows, up to S = n_ctx.
+    would go through all layers for each new token. With it, only the new token does. One more token
+    then costs two things. All parameters, 4 bytes each and 0.5 GB together, have to be read from
+    memory once, which takes most of the time. And the token's query is compared with S keys in
+    every head, which takes longer as the text grows, up to S = n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from its vector there.
     This vector depends on the token itself and on those before it, but never on a later token,
@@ -265,12 +267,12 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     S = n_past + T
     kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D]
 
-    # The causal mask. The last token may look at all others, so why hide anything? In the second
-    # layer it reads keys and values that were made from the vectors of the earlier tokens, as the
-    # first layer returned them. In training, every position had to guess the token after it, so
-    # none could look ahead. If earlier tokens looked ahead now, their vectors would be of a kind
-    # that the model has never met. These vectors would also change with each token that is added,
-    # so that nothing could be kept in a cache.
+    # The causal mask ("causal": nothing depends on what comes later). The last token may look at
+    # all others, so why hide anything? Because what the earlier tokens saw reaches the last token,
+    # too: in the second layer it reads keys and values that were made from their vectors. In
+    # training, every position had to guess the token after it, so none was allowed to look ahead.
+    # If earlier tokens looked ahead now, their vectors would be of a kind that the model has never
+    # met. They would also change with each token that is added, so nothing could be cached.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
@@ -283,9 +285,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # Only for the last token we do not know yet which one comes next, so only its vector goes on.
-    # (wte has 31% of all parameters, so it would be expensive to score the other positions, too.)
-    # The vector is normalised once more, like everything that is read from x.
+    # The only unknown token is the one after the last, so only the last vector goes on. (wte has
+    # 31% of all parameters, so it would be expensive to score the other positions, too.) The vector
+    # is normalised once more, like everything that is read from x.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice, to read tokens and to predict them. This is
@@ -314,17 +316,17 @@ def with_room(kv, n_past, S, B):
 
 # ---- Sampling ------------------------------------------------------------------------------
 #
-# Sampling picks the next token by the logits. Always taking the likeliest one (greedy) gives
+# Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
 # fluent but dull text that soon repeats itself. So we draw at random, with the probabilities that
 # softmax makes of the logits. Temperature, top-k and top-p change these probabilities first. Each
 # takes the logits of one sample, [V], and returns new ones. A token that may no longer be picked
-# has the logit -inf, which softmax makes a probability of 0.
+# has the logit -inf, which softmax turns into the probability 0.
 
 
 def scale_by_temperature(logits, temperature):
     """Logits divided by temperature, float64 [V].
 
-    Below 1 makes likely tokens likelier still; above 1 brings all probabilities closer together.
+    A temperature below 1 makes likely tokens likelier, one above 1 brings probabilities together.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
     at temperature 0.5, and 62% at temperature 2.
     """
@@ -354,7 +356,7 @@ def keep_only(logits, ids):
 
 
 def keep_top_k(logits, k):
-    """Top-k: keeps the k likeliest tokens, -inf for the rest. k = 0 keeps all. [V]"""
+    """Top-k: keeps the k likeliest tokens, and sets the rest to -inf, [V]. k = 0 keeps all."""
     if k == 0 or k >= len(logits):
         return logits
     # For speed only: rank only the tokens from the k-th largest logit up, not all 50,257.
@@ -368,7 +370,7 @@ def keep_top_p(logits, p):
 
     Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone is less than 0.7,
     and 0.5 + 0.3 is not. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
-    script leaves out the token with which p is reached, unless it is the only one.)
+    script leaves out the token with which p is reached, unless nothing would be left.)
     """
     if p == 1:
         return logits
@@ -379,13 +381,13 @@ def keep_top_p(logits, p):
 
 
 def sample(logits, rng, temperature, top_k, top_p):
-    """Picks one id by the logits [V] of one sample.
+    """Picks one id from the logits [V] of one sample.
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
     The order is OpenAI's. Top-p comes last, so that p is a share of the probabilities that we would
     really draw with: those after temperature has changed them, among the k tokens that top-k has
-    left. (Temperature and top-k could change places: the k likeliest tokens stay the same.)
+    left. (Temperature and top-k could be swapped: the k likeliest tokens stay the same.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -393,11 +395,10 @@ def sample(logits, rng, temperature, top_k, top_p):
     within_k = keep_top_k(tempered, top_k)                # [V]
     within_p = keep_top_p(within_k, top_p)                # [V]
 
-    # The Gumbel-max trick: add to each logit a random number of its own, -log(-log(u)) with u
-    # uniform between 0 and 1, and take the token with the largest sum. The probability that a token
-    # has the largest sum is exactly its softmax probability. (A batch of another size rounds logits
-    # a little differently. That hardly ever changes which sum is the largest, so a seed gives the
-    # same text for any batch size.)
+    # The Gumbel-max trick draws with the softmax probabilities, but without softmax: add to each
+    # logit a random number of its own, -log(-log(u)) with u uniform between 0 and 1, and take the
+    # token with the largest sum. The probability that a token has the largest sum is exactly its
+    # softmax probability.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -429,8 +430,8 @@ def generate(
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
-    stop_id: the id that ends a text. For a sample that has drawn it, it is yielded again at every
-    step, until all samples have drawn it. None: all n_tokens_to_generate are made.
+    stop_id: the id that ends a text. A sample that has drawn stop_id yields it again at every step,
+    until all samples have drawn it. None: all n_tokens_to_generate are made.
     Raises ValueError for an argument out of range, and where the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -440,8 +441,8 @@ def generate(
     a new prompt, with no cache. It is not possible to drop the oldest token from the cache and go
     on. The keys and values that remain were computed at their old positions, and from vectors that
     had seen the oldest token. Half is a compromise. With more, the positions would run out again
-    sooner, and the new prompt be computed more often. With less, the model would know less of its
-    own text.
+    sooner, and a new prompt would have to be computed more often. With less, the model would know
+    less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -454,6 +455,7 @@ def generate(
 
     for _ in range(n_tokens_to_generate):
         for start in range(0, new_ids.shape[1], CHUNK):
+            # The logits of the last chunk are used, those of the others are not.
             chunk = new_ids[:, start : start + CHUNK]                 # [1, T], later [B, T]
             with np.errstate(all="ignore"):  # some Macs warn for no reason, NumPy issue 28687
                 logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)

@@ -86,7 +86,7 @@ import re
 
 import numpy as np
 
-from weights import map_tree, shapes_of  # map_tree calls a function for every weight of a model
+from weights import map_file, map_tree, shapes_of
 
 DATA = ".data-00000-of-00001"  # how the name of a data file ends
 MAGIC = bytes.fromhex("57fb808b247547db")
@@ -305,7 +305,7 @@ def map_data(path, tensors):
     size, expected_size = os.path.getsize(path), data_size(tensors)
     if size != expected_size:
         raise ValueError(f"{path} has {size} bytes; its index makes it {expected_size}")
-    return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))  # slicing a memmap is slower
+    return map_file(path)
 
 
 def bytes_of(tensor, data):
@@ -314,7 +314,7 @@ def bytes_of(tensor, data):
 
 
 def build_params(data, tensors, hparams):
-    """The tree of weights that weights.py describes: float32 arrays in the memory of `data`.
+    """The tree of weights that weights.py shows: float32 arrays in the memory of `data`.
 
     No number is copied: the file holds them as little-endian float32 already.
     """

@@ -14,12 +14,11 @@ import hashlib
 import json
 import os
 
-import numpy as np
-
 import checkpoint
 import console
 from checkpoint import DATA
 from encoder import get_encoder, read_merges, read_tokens
+from weights import map_file
 
 SMALL_FILES = ("checkpoint", "hparams.json", "encoder.json", "vocab.bpe")
 FILES = (*SMALL_FILES, "model.ckpt.index", f"model.ckpt{DATA}")
@@ -93,7 +92,7 @@ def read_index(folder, hparams):
 
 
 def load_params(folder, tensors, hparams):
-    """The tree of weights that weights.py draws, mapped into memory.
+    """The tree of weights that weights.py shows, mapped into memory.
 
     tensors: what `read_index` returned.
     """
@@ -179,7 +178,7 @@ def check_published(folder, name, path):
         raise ValueError(f"{path} has {os.path.getsize(path)} bytes; published are {size}")
     if sha256 is None:
         return ", published size"
-    if hashlib.sha256(np.memmap(path, dtype=np.uint8, mode="r")).hexdigest() == sha256:
+    if hashlib.sha256(map_file(path)).hexdigest() == sha256:
         return ", published SHA-256"
     if name.endswith(".index"):
         # A single source gives this hash, and that source may be wrong. An index is accepted if

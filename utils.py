@@ -15,8 +15,8 @@ import json
 import os
 import sys
 
-if __name__ == "__main__":  # run as a program: see console.py
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+if __name__ == "__main__":  # Every program here begins like this: console.py says why.
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
     import console
 
     console.prepare()
@@ -154,11 +154,16 @@ def check_once(folder, paths, check):
 
 @contextlib.contextmanager
 def advising_to_verify(folder):
-    """Adds to a ValueError what can be done about a damaged file."""
+    """Adds to an error of a file what can be done about it."""
     try:
         yield
     except huggingface.Unsupported:
         raise  # nothing is damaged, and the message says what to do
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        reason = error.strerror or error  # such as an error of the disk while a file is read
+        raise OSError(f"a file in {folder} cannot be read: {reason}") from None
     except ValueError as error:
         models_dir, name = os.path.split(folder)
         option = "" if models_dir == MODELS_DIR else f' --models_dir="{models_dir}"'
@@ -197,7 +202,7 @@ def load_encoder_and_hparams(model_size, models_dir=MODELS_DIR):
 
 
 def load_params(model_size, models_dir, hparams):
-    """The weights of a model: the tree that weights.py draws.
+    """The weights of a model: the tree that weights.py shows.
 
     Its leaves are read-only float32 arrays, mapped into memory, which takes no time: a weight is
     read from the file when it is first used. Raises as `load_encoder_and_hparams` does.
@@ -253,8 +258,8 @@ def verify(model_size, models_dir=MODELS_DIR):
             result = f"WRONG: {error}"
         if not result.startswith("ok"):
             wrong.append(name)
-        print(f"{name:<31}{n_bytes:>14,} bytes  {result}")
-    print(f"{model_size}: {len(names) - len(wrong)} of {len(names)} files are right")
+        console.write(f"{name:<31}{n_bytes:>14,} bytes  {result}\n")
+    console.write(f"{model_size}: {len(names) - len(wrong)} of {len(names)} files are right\n")
     return not wrong
 
 
@@ -278,7 +283,7 @@ def main():
     if args.command == "verify":
         sys.exit(not verify(args.model_size, args.models_dir))
     load_encoder_hparams_and_params(args.model_size, args.models_dir)
-    print(f"{args.model_size} is in {folder}")
+    console.write(f"{args.model_size} is in {folder}\n")
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def read_index(folder, hparams):
 
 
 def load_params(folder, index, hparams):
-    """The tree of weights that weights.py draws. index: what `read_index` returned."""
+    """The tree of weights that weights.py shows. index: what `read_index` returned."""
     [path] = weight_files(folder)
     return tensors.build_params(path, index, hparams)
 

@@ -35,7 +35,7 @@ import re
 import numpy as np
 
 from huggingface.config import Unsupported, shown
-from weights import map_tree, shapes_of
+from weights import map_file, map_tree, shapes_of
 
 LARGEST_HEADER = 2**20  # bytes; the header of the largest GPT-2, with 580 tensors, has about 60,000
 BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "U16": 16, "I16": 16, "F16": 16}
@@ -159,11 +159,6 @@ def read_index(path, hparams):
     return tensors
 
 
-def map_data(path):
-    """The bytes of a file, uint8 [size], mapped into memory: read only when they are used."""
-    return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))  # a plain array is faster
-
-
 def weight_of(path, data, tensor):
     """The numbers of one tensor: a read-only float32 array, in the memory of `data` if possible."""
     begin, dtype, shape = tensor["offset"], tensor["dtype"], tensor["shape"]
@@ -181,8 +176,8 @@ def weight_of(path, data, tensor):
 
 
 def build_params(path, tensors, hparams):
-    """The tree of weights that weights.py draws. tensors: what `read_index` returned."""
-    data = map_data(path)
+    """The tree of weights that weights.py shows. tensors: what `read_index` returned."""
+    data = map_file(path)
 
     def weight(name, shape):
         return weight_of(path, data, tensors[stored_name(name)])
@@ -196,7 +191,7 @@ def check_numbers(path, tensors, hparams):
     The format has no checksums, so other damage cannot be found. Raises Unsupported if the logits
     are made with another matrix than wte.
     """
-    data = map_data(path)
+    data = map_file(path)
 
     def check(name, shape):
         if not np.isfinite(weight_of(path, data, tensors[stored_name(name)])).all():

@@ -50,7 +50,7 @@ def change(folder, name, **values):
 def arrays_of(folder):
     """The weights in a folder's file: dict of name -> (dtype, array), with "transformer."."""
     path = str(folder / "model.safetensors")
-    data = tensors.map_data(path)
+    data = tensors.map_file(path)
     found = tensors.read_header(path)
     return {name: ("F32", tensors.weight_of(path, data, found[name]).copy()) for name in found}
 

@@ -41,7 +41,7 @@ def test_the_example_in_the_docstring_is_a_file(tmp_path):
     path = tmp_path / "example"
     path.write_bytes(data)
     tensor = tensors.read_header(path)["ln_f.bias"]
-    numbers = tensors.weight_of(path, tensors.map_data(path), tensor)
+    numbers = tensors.weight_of(path, tensors.map_file(path), tensor)
     assert tensor["offset"] == 72 and numbers.tolist() == [1.0, -2.0]
 
 

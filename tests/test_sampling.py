@@ -122,7 +122,7 @@ def test_draws_follow_the_probabilities():
 
 
 def test_a_last_bit_changes_no_draw():
-    """Rounding differs with the size of a batch; 300 draws from 50,257 tokens agree all the same."""
+    """Rounding differs with the size of a batch; 300 draws from 50,257 tokens still agree."""
     logits = 3 * rng(4).standard_normal((300, 50257), dtype=np.float32)
     nudged = logits * np.float32(1 + 2e-6)
     for options in [(1.0, 0, 1.0), (0.8, 40, 0.9)]:

@@ -8,8 +8,8 @@ import pytest
 from conftest import ROOT
 
 import openai_files
-import weights
 import utils
+import weights
 
 sys.path.append(str(ROOT / "tools"))
 from score_tiny import losses  # noqa: E402

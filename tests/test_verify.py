@@ -135,7 +135,7 @@ def n_checks(monkeypatch):
 
 
 def test_damaged_weights_make_no_text(model):
-    """Zeros in the place of weights, and a NaN whose checksum is right, are refused at the start."""
+    """Zeros in the place of weights, and a NaN with a right checksum, are refused at the start."""
     overwrite(model / DATA_FILE, 50_000, bytes(10_000))
     with pytest.raises(ValueError, match="does not match its checksum.*utils.py verify small"):
         load(model)

@@ -87,7 +87,7 @@ def main(seconds="60", seed="0"):
     with open(os.path.join(SMALL, "model.ckpt.index"), "rb") as file:
         index = file.read()
     hparams = openai_files.read_hparams(os.path.join(SMALL, "hparams.json"))
-    checkpoint.read_index(os.path.join(SMALL, "model.ckpt.index"))  # builds the tables of the checksum
+    checkpoint.read_index(os.path.join(SMALL, "model.ckpt.index"))  # makes the checksum's tables
 
     outcomes = {}
     end = time.monotonic() + float(seconds)

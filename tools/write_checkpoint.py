@@ -14,7 +14,6 @@ import numpy as np
 
 import checkpoint
 import weights
-import utils
 
 DTYPES = {
     "float32": 1,

@@ -103,6 +103,12 @@ def test_the_options_it_names_exist():
     assert set(re.findall(r"--([a-z_]+)", ours)) <= known
 
 
+def test_it_says_how_long_gpt2_is():
+    """To ten lines."""
+    [n_lines] = re.findall(r"its (\d+) lines", README)
+    assert abs(len((ROOT / "gpt2.py").read_text(encoding="utf-8").splitlines()) - int(n_lines)) < 10
+
+
 def test_the_table_names_every_file():
     """Each module at the top and each package is in the table of what to read, and no other."""
     rows = [line.split("|")[1] for line in README.splitlines() if line.startswith("| `")]

@@ -33,21 +33,23 @@ TensorFlow has none.)
     handle   where a block is: its offset in the file and its size in bytes, two varints
     varint   a whole number in as few bytes as it needs: each byte holds 7 bits of it, the lowest
              bits first, and the top bit says that another byte follows. 384 is 80 03: 0 + 3 * 128.
-    block    entries, then a list of restarts (see below). After the block, and not counted in its
-             size, come one byte for the compression (0: none) and 4 bytes of checksum, which is
-             computed from the block and that one byte
+    block    entries, then a list of restarts (see below): 4 bytes for each, and 4 bytes for their
+             number. After the block, and not counted in its size, come one byte for the compression
+             (0: none) and 4 bytes of checksum (a masked CRC-32C, explained at the end), computed
+             from the block and that one byte
     entry    n_shared, n_new, n_value, three varints; then n_new bytes of the key, and n_value bytes
              of the value
 
 Neighbouring keys are alike, so an entry leaves out what its key shares with the key before it.
 After "model/h0/attn/c_attn/b", the entry of "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and
-the single key byte "w". Every 16th entry is a restart: it shares nothing, so that a search can
-begin there, and the list at the end of the block says where it is. The functions below read every
-entry. They need only the length of that list, to know where the entries end.
+the single key byte "w". The first entry and every 16th after it are restarts: they share nothing,
+so that a search can begin there, and the list at the end of the block says where they are. The
+functions below read every entry. They need only the length of that list, to know where the entries
+end.
 
 In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
-In the index block a value is the handle of a data block. Its key comes after all keys of that block
-and before those of the next one. It guides a search, and is not needed here.
+In the index block a value is the handle of a data block. The key of such an entry comes after all
+keys of the data block and before those of the next one. It helps a search, and is not needed here.
 
 
 The messages
@@ -57,10 +59,12 @@ with a tag, a varint: 8 times the field's number, plus 0 if a varint follows, 2 
 (a varint too) and then that many bytes, 5 if 4 bytes follow. A field whose value is 0 is left out.
 A tensor's message, a BundleEntryProto, has these fields:
 
-    1 dtype (1: float32)   2 shape   3 shard_id   4 offset   5 size in bytes   6 crc32c
+    1 dtype (1: float32)          2 shape           3 shard_id (which data file)
+    4 offset in the data file     5 size in bytes   6 crc32c
 
 A field may itself hold a message. A shape has a field 2 for each dimension, and a dimension has its
-length in field 1. For example, this is the message of "model/h0/attn/c_attn/b" in models/tiny:
+length in field 1. For example, this is the message of "model/h0/attn/c_attn/b" in models/tiny, the
+small model that comes with this program:
 
     08 01             field 1, dtype: 1
     12 05             field 2, shape, 5 bytes:
@@ -112,7 +116,7 @@ def read_prefix(path):
 #
 # The bytes may be anything: a damaged index, a web page, a file made to do harm. The functions
 # below trust none of them. They use memory in proportion to the file's size, and raise ValueError
-# with a sentence about the file, "it"; `read_index` puts the path in front.
+# for what is wrong. Their messages call the file "it"; `read_index` puts its path in front.
 
 
 def take(data, position, size):
@@ -131,7 +135,7 @@ def read_varint(data, position):
         number |= (byte & 127) << n_bits
         if byte < 128:
             return number, position
-    raise ValueError("it has a number of more than ten bytes")  # ten hold 64 bits and more
+    raise ValueError("it has a number of more than ten bytes")  # ten hold 70 bits
 
 
 def read_handle(data, position):
@@ -162,13 +166,15 @@ def read_block(data, offset, size):
         n_shared, position = read_varint(block, position)
         n_new, position = read_varint(block, position)
         n_value, position = read_varint(block, position)
+        if n_shared > len(key):
+            raise ValueError("a key of it shares more than there is")
         new, position = take(block, position, n_new)
         value, position = take(block, position, n_value)
         key = key[:n_shared] + new
         entries.append((key, value))
-        # A key that is stored once can be shared by 15 entries after it, up to the next restart.
-        # So whole keys take at most 16 times the bytes of the block. A block made to do harm could
-        # have keys of terabytes.
+        # A byte of a key can be shared by the 15 entries after it, up to the next restart. So all
+        # keys together have at most 16 times the bytes of the block. In a block made to do harm,
+        # each key could contain the whole one before it, and they could have terabytes.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its bytes allow")
@@ -226,7 +232,7 @@ def read_table(data):
     table, end = {}, 0
     for _, handle in read_block(data, offset, size):
         offset, size, _ = read_handle(handle, 0)
-        if offset < end:  # thousands of handles of one block would multiply its entries
+        if offset < end:  # if thousands of handles led to one block, it would be read as often
             raise ValueError("its blocks overlap")
         end = offset + size
         table.update(read_block(data, offset, size))
@@ -260,8 +266,8 @@ def read_index(path):
 def stored_shape(name, shape):
     """The shape of a weight in OpenAI's checkpoints, where a matrix is [1, in, out].
 
-    The "c_" in their names is for convolution. OpenAI's code treats a product with a matrix as a
-    convolution of width 1, which gives the same result.
+    A name that ends in "/w" is that of a matrix, such as "c_attn/w". Its "c_" is for convolution:
+    OpenAI's code treats a product with a matrix as a convolution of width 1, with the same result.
     """
     return (1, *shape) if name.endswith("/w") else shape
 
@@ -354,8 +360,11 @@ def check_data(path, tensors, hparams):
 #
 # A CRC is the remainder of a division. The bits of the data are read as one long binary number and
 # divided by a fixed number of 33 bits, but with xor in the place of plus and minus, so that nothing
-# is ever carried from bit to bit. A word of 32 bits is shorter than the divisor, so it is its own
-# remainder. And two facts let NumPy work on thousands of words at once:
+# is ever carried from bit to bit. The bits of each byte are read lowest first, so the lowest bit of
+# a word is the front of the number, and adding a zero at its end is a shift to the right. A word of
+# 32 bits is shorter than the divisor, so it is its own remainder. All the data is the xor of its
+# words, each followed by as many zeros as there are bits after it. So each word can be treated
+# alone, and NumPy can work on thousands of words at once, because of two facts:
 #
 #     remainder(a xor b)       = remainder(a) xor remainder(b)
 #     remainder(a, then zeros) depends on remainder(a) only; `shift` computes it
@@ -363,7 +372,8 @@ def check_data(path, tensors, hparams):
 # The data is laid out in rows of ROW words. To go from one row to the next, each word is shifted by
 # a row (as if a row of zeros followed it) and xor-ed with the word below it. In the end one row
 # remains. Its first half is shifted onto its second half, again and again, until a single word
-# remains. With rows of 4 words, eight words go like this ("+" is xor, "a<4" is a shifted by 4):
+# remains. With rows of 4 words, eight words go like this ("+" is xor, "a<4" is a, shifted by 4
+# words):
 #
 #     a b c d  e f g h   ->   a<4 + e   b<4 + f   c<4 + g   d<4 + h     one row: call it i j k l
 #     i j k l            ->   i<2 + k   j<2 + l                         half a row: m n
@@ -372,8 +382,9 @@ def check_data(path, tensors, hparams):
 # ROW is a power of two, so all shifts are by 1, 2, 4, 8, ... words.
 
 ROW = 2**14  # words
-DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit; as in the data, the lowest bit is first
-START = b"\x54\x64\x1f\x64"  # shifted by one word it is 0xFFFFFFFF, where the standard begins
+DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit, and with the bits in the order above
+START = b"\x54\x64\x1f\x64"  # the standard begins with the remainder 0xFFFFFFFF instead of 0. A
+# word in front of the data has the same effect if it becomes 0xFFFFFFFF when shifted by one word.
 MASK = 0xA282EAD8  # from tensorflow/core/lib/hash/crc32c.h
 
 
@@ -393,8 +404,8 @@ def shift_tables(n_words):
         shifted = shift(shift(bits, n_words // 2), n_words // 2)
 
     tables = np.zeros((4, 1), dtype=np.uint32)
-    # For bit 0 to bit 7, in all four bytes at once: the tables so far are for the values without
-    # this bit, and the same again, xor what the bit becomes, for the values with it.
+    # For bit 0 to bit 7, in all four bytes at once: the tables so far hold the values without this
+    # bit. A copy of them, xor-ed with what the bit becomes, holds the values with it.
     for bit in shifted.reshape(4, 8).T:
         tables = np.concatenate([tables, tables ^ bit[:, None]], axis=1)
     return tables
@@ -411,11 +422,12 @@ def shift(words, n_words):
 def masked_crc32c(data):
     """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int.
 
-    TensorFlow masks a CRC: it rotates the bits and adds MASK. A CRC computed over data that holds
-    CRCs would be less good at finding errors.
+    TensorFlow masks a CRC: it rotates the bits and adds MASK. It does so because a CRC of data that
+    holds other CRCs would be worse at finding errors.
     """
-    # The first part is START and what does not fill a row. That may be a little more than one row,
-    # so zeros in front, which change nothing, make it two.
+    # The first part is START and the bytes at the beginning of the data that are left when the rest
+    # is whole rows. With START they may be longer than one row, so they are filled up to two rows,
+    # with zeros in front, which change nothing.
     n_first = len(data) % (4 * ROW)
     first = START + bytes(data[:n_first])
     first = first.rjust(2 * 4 * ROW, b"\0")

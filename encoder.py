@@ -37,8 +37,8 @@ frequent, and so on, 50,000 times. So a low rank means a frequent pair.
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
 character, a space as "Ġ": see `byte_alphabet`.
 
-    vocab.bpe       #version: 0.2     a version, then one merge per line, in order of rank; the
-                    Ġ t               space in it separates the two tokens to be joined
+    vocab.bpe       #version: 0.2     a version, then one merge per line, in order of rank. A
+                    Ġ t               real space separates its two tokens
                     Ġ a
                     h e
                     ...
@@ -63,19 +63,20 @@ import os
 
 import regex  # unlike the standard library's re, it supports \p{L}, any letter of any script
 
-# How a text is cut into pieces. No merge joins bytes of two pieces. That is wanted: otherwise
-# frequent words would make tokens with whatever sign comes after them, such as "dog.", "dog!" and
-# "dog?". Where the last piece ended, the first alternative that fits takes as many characters as it
-# can. "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
+# How a text is cut into pieces. No merge joins bytes of two pieces. This is intended: otherwise
+# a frequent word would get a token of its own with each sign that often follows it, such as "dog.",
+# "dog!" and "dog?". Each piece begins where the one before it ended. The alternatives below are
+# tried in order, and the first that fits takes as many characters as it can.
+# "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
     '(?:s|t|re|ve|m|ll|d)    # the end of a contraction such as I'm (not of I'M, not with ’)
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # white space; if something follows, all but its last character, so
-                             #   that a space can go with the next piece: "a", "  ", " b"
-    | \s+                    # white space that is left, such as the newline in "a\nb"
+    | \s+(?!\S)              # a run of white space, without its last character if something
+                             #   follows: "a   b" becomes "a", "  ", " b"
+    | \s+                    # any other white space, such as the newline in "a\nb"
     """,
     regex.VERBOSE,
 )
@@ -114,10 +115,10 @@ def merge(piece, ranks):
     while candidates:
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
-        # The pair may be out of date: since it was put on the heap, one of its tokens may have been
-        # joined with its other neighbour. Then `left` now holds b"", or it is the last token, or it
-        # begins a different pair. No merge contains b"", and a different pair has a different rank
-        # or none.
+        # The pair may be out of date: since it was put on the heap, one of the two tokens may have
+        # been joined with the neighbour on its other side. Then the place `left` now holds b"", or
+        # the last token, or the first token of a different pair. No merge contains b"", and a
+        # different pair has a different rank or none.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -167,8 +168,8 @@ class Encoder:
         try:
             text.encode()
         except UnicodeEncodeError:
-            # UTF-16 puts two halves that follow each other together, into one character. Only a
-            # half that is alone becomes U+FFFD.
+            # In UTF-16, two matching halves next to each other are one character. Only a half that
+            # is alone becomes U+FFFD.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))
@@ -204,8 +205,8 @@ def byte_alphabet():
     characters from U+0100 on. The space is the 33rd of these 68 bytes, so it is written as U+0120,
     which is "Ġ". The newline is the 11th, and is written as U+010A, "Ċ".
     """
-    # Left out are the control characters and two that cannot be seen: 0xA0, the no-break space,
-    # and 0xAD, the soft hyphen.
+    # This leaves out the control characters, the space, the no-break space (0xA0) and the soft
+    # hyphen (0xAD).
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     substitutes = itertools.count(0x100)
     return [chr(byte) if byte in visible else chr(next(substitutes)) for byte in range(256)]
@@ -241,7 +242,7 @@ def read_merges(path, tokens):
     """The merges in vocab.bpe: dict (bytes, bytes) -> rank, as `merge` needs it.
 
     tokens: what `read_tokens` returned. The first line of the file is its version.
-    Raises ValueError naming the file if it is damaged, and the line if one is not a pair of tokens.
+    Raises ValueError, which names the damaged file, and the line if a line is wrong.
     """
     with open(path, encoding="utf-8") as file:
         try:
@@ -253,7 +254,7 @@ def read_merges(path, tokens):
     for rank, line in enumerate(lines[1:]):
         left, _, right = line.partition(" ")
         if not (left in tokens and right in tokens and left + right in tokens):
-            raise ValueError(f"{path}, line {rank + 2}: {line[:80]!r} is not a pair of tokens")
+            raise ValueError(f"{path}, line {rank + 2}: {line[:80]!r} does not make a token")
         ranks[tokens[left], tokens[right]] = rank
     if len(ranks) < len(lines) - 1:
         raise ValueError(f"{path} lists a merge twice")

@@ -200,10 +200,10 @@ def test_a_small_vocabulary_works(folder):
         ("encoder.json", '"ab"', '"a b"', "has a token with ' ', which stands for no byte"),
         ("encoder.json", '"ab"', '"aば"', "has a token with 'ば', which stands for no byte"),
         ("encoder.json", '"x"', '"xx"', "has no token for the byte b'x'"),
-        ("vocab.bpe", "a b", "a", "line 2: 'a' is not a pair of tokens"),
-        ("vocab.bpe", "a b", "a b c", "line 2: 'a b c' is not a pair of tokens"),
+        ("vocab.bpe", "a b", "a", "line 2: 'a' does not make a token"),
+        ("vocab.bpe", "a b", "a b c", "line 2: 'a b c' does not make a token"),
         ("vocab.bpe", "a b\n", "", "258 tokens, but 256 bytes, the 0 merges"),
-        ("vocab.bpe", "a b", "a c", "line 2: 'a c' is not a pair of tokens"),
+        ("vocab.bpe", "a b", "a c", "line 2: 'a c' does not make a token"),
         ("vocab.bpe", "a b\n", "a b\na b\n", "lists a merge twice"),
     ],
 )

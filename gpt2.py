@@ -55,8 +55,9 @@ everywhere:
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms. Names that begin
-with c_ are linear layers: a matrix w and a bias b. weights.py shows the whole tree of parameters.
+table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms, dicts with g and b.
+Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. weights.py shows the
+whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -84,7 +85,7 @@ def gelu(x):
     """Gaussian error linear unit (GELU), which stands between the two matrices of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large numbers pass, negative ones are held back. The
-    curve has a bend at 0. Without a bend, two matrices would do no more than one matrix could.
+    curve has a bend at 0. Without a bend, the two matrices could be multiplied into one.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula comes close to that: x / (1 + e^(-2z)), with
@@ -189,7 +190,7 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
 
-    # A score is a sum of D products. If these are independent, with mean 0 and variance 1, the sum
+    # A score is a sum of D products. If they are independent, with mean 0 and variance 1, the score
     # has the variance D, here 64, and the standard deviation sqrt(D), here 8. Scores of +8 and -8
     # would be common, and softmax would give nearly all weight to one token, even where several
     # match well. Divided by sqrt(D), scores have the variance 1. We divide the query, and so all
@@ -218,7 +219,8 @@ def block(x, layer, n_head, mask, layer_kv):
     one layer has written is there for all later layers to read.
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
-    (this is called pre-norm). However large x has grown, what they read has the same scale.
+    (this is called pre-norm). x may grow as every layer adds to it, but what they read always has
+    the same scale.
     """
     attn_in = layer_norm(x, **layer["ln_1"])                                # [B, T, C]
     attn_out = attention(attn_in, n_head, mask, layer_kv, **layer["attn"])  # [B, T, C]
@@ -256,8 +258,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     tokens in one call give the same logits as three and then two, up to rounding. (Queries are not
     kept: a token's query is used only in the call that is given the token.)
 
-    A cache of one sample can be continued with inputs of B samples. Continue each cache only once:
-    a second call with the same cache may overwrite what the first call has added.
+    A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
+    computed once. Always go on from the cache that was returned last. An older one may share its
+    array with it, and going on from that would overwrite newer keys and values.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -278,16 +281,17 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
 
     # The token embedding is the same wherever the token stands. The position embedding tells the
-    # layers where it stands. Order comes in only here and through the mask.
+    # layers where it stands. Order comes in only here and through the mask, which lets a token see
+    # those before it and not those after.
     token_embeddings = wte[inputs]                             # [B, T, C]
     position_embeddings = wpe[positions]                       # [T, C]
     x = token_embeddings + position_embeddings                 # [B, T, C]
-    for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):
+    for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):  # S places: the last T are free
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # The only unknown token is the one after the last, so only the last vector goes on. (wte has
-    # 31% of all parameters, so it would be expensive to score the other positions, too.) The vector
-    # is normalised once more, like everything that is read from x.
+    # The only unknown token is the one after the last, so only the last vector goes on. (To score a
+    # position takes V * C multiplications, nearly half of what all layers take.) The vector is
+    # normalised once more, like everything that is read from x.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice, to read tokens and to predict them. This is
@@ -326,13 +330,13 @@ def with_room(kv, n_past, S, B):
 def scale_by_temperature(logits, temperature):
     """Logits divided by temperature, float64 [V].
 
-    A temperature below 1 makes likely tokens likelier, one above 1 brings probabilities together.
+    A temperature below 1 makes likely tokens likelier, one above 1 makes all of them more equal.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
     at temperature 0.5, and 62% at temperature 2.
     """
-    # The largest logit is made 0 first, which changes no probability. However small temperature
-    # is, 0 divided by it stays 0, and the others go to -inf. (float64, since float32 would round a
-    # very small temperature to 0.)
+    # The largest logit is made 0 first, which changes no probability. Then even the smallest
+    # temperature is safe: 0 divided by it stays 0, and at worst all other logits become -inf.
+    # (float64, since float32 would round a very small temperature to 0.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -368,8 +372,8 @@ def keep_top_k(logits, k):
 def keep_top_p(logits, p):
     """Top-p, or nucleus sampling: keeps the likeliest tokens, until they reach probability p.
 
-    Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone is less than 0.7,
-    and 0.5 + 0.3 is not. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
+    Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach
+    0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
     script leaves out the token with which p is reached, unless nothing would be left.)
     """
     if p == 1:
@@ -395,10 +399,10 @@ def sample(logits, rng, temperature, top_k, top_p):
     within_k = keep_top_k(tempered, top_k)                # [V]
     within_p = keep_top_p(within_k, top_p)                # [V]
 
-    # The Gumbel-max trick draws with the softmax probabilities, but without softmax: add to each
-    # logit a random number of its own, -log(-log(u)) with u uniform between 0 and 1, and take the
-    # token with the largest sum. The probability that a token has the largest sum is exactly its
-    # softmax probability.
+    # The Gumbel-max trick draws with the softmax probabilities: add to each logit a random number
+    # of its own, -log(-log(u)) with u uniform between 0 and 1, and take the token with the largest
+    # sum. That is as short as rng.choice, and a debugger shows why a token won: by its logit, or by
+    # its luck.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -438,11 +442,11 @@ def generate(
     and only then does each sample get its own copy of the cache.
 
     A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become
-    a new prompt, with no cache. It is not possible to drop the oldest token from the cache and go
-    on. The keys and values that remain were computed at their old positions, and from vectors that
-    had seen the oldest token. Half is a compromise. With more, the positions would run out again
-    sooner, and a new prompt would have to be computed more often. With less, the model would know
-    less of its own text.
+    a new prompt, with no cache. To drop the oldest token from the cache would not help: all others
+    would have to move down by one position, but their keys and values were computed with their old
+    positions, and from vectors that had seen the dropped token. Half is a compromise. With more,
+    the positions would run out again sooner, and a new prompt would have to be computed more often.
+    With less, the model would know less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)

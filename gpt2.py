@@ -314,7 +314,7 @@ def with_room(kv, n_past, S, B):
         return kv
     n_places = math.ceil(S / 256) * 256
     copy = np.empty((L, 2, B, H, n_places, D), dtype=np.float32)
-    copy[:, :, :, :, :n_past] = kv[:, :, :, :, :n_past]
+    copy[:, :, :, :, :n_past] = kv[:, :, :, :, :n_past]  # one sample is repeated for all B
     return copy
 
 

@@ -122,9 +122,9 @@ def whole_page(run):
 def introduction(run):
     """What the page is, and the command that makes the same text."""
     if run.options["prompt"]:
-        given = "GPT-2 was given the words in black, and added those in colour."
+        given = "The model was given the words in black, and added those in colour."
     else:
-        given = "GPT-2 was given no words, and wrote these."
+        given = "The model was given no words, and wrote these."
     start, *flags = command(run.options)
     shell = " in bash, zsh or ksh" if start.startswith(("python gpt2.py $'", "printf")) else ""
     return [
@@ -136,7 +136,7 @@ def introduction(run):
         tag("p", "To read the number in a cell of a picture, point at the cell or tap it. With a "
             "keyboard, go to the picture with Tab and move with the arrow keys.", class_="prose",
             hidden="hidden"),  # until the script runs, without which this is not so
-        prose(f"The same text again, with gpt2.py alone{shell}:"),
+        prose(f"To make the same text with gpt2.py alone{shell}:"),
         tag("pre", tag("code", start, *(part for flag in flags for part in
             (" ", tag("span", flag, class_="flag")))), class_="command"),
     ]

@@ -17,13 +17,15 @@ def chapter(run):
     ideas = [
         prose(
             "No. Because of the causal mask, nothing that the model computed for a token depends "
-            "on later tokens. So it stays right when the text grows. A new token’s queries need "
+            "on later tokens. So what was computed stays right when the text grows. A new token’s "
+            "queries need "
             "the keys and values of all tokens before it, in each layer. These are kept, in the "
             "*cache*. Queries are not kept, because no later token needs them."
         ),
         prose(
             f"For each token the cache keeps 2 × {L} × {C} numbers: a key and a value, {C} "
-            f"numbers each over all heads, in each of {L} layers. That is {8 * L * C:,} bytes."
+            f"numbers each over all heads, in each of {L} layers. At 4 bytes each, that is "
+            f"{8 * L * C:,} bytes."
         ),
         prose(
             f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
@@ -57,7 +59,8 @@ def chapter(run):
             f"{short(logits.max())}."
         ),
         sentences(
-            "One cost stays: each step reads every weight of the model once, however few tokens "
+            "One cost stays: each step reads nearly every weight of the model once, however few "
+            "tokens "
             "it is given. For a large model this is most of the time that one token takes. What "
             "grows with the text is attention: each new token looks at all those before it."
         ),

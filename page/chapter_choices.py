@@ -36,24 +36,26 @@ def chapter(run):
             "above 1 the others gain. At 0 the likeliest token is always taken (greedy decoding)."
         ),
         prose(
-            f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. *Top-p* (here {p}) "
-            "keeps the fewest of them whose probabilities add up to p or more. These are called "
-            "the *nucleus*. Tokens that are not kept get the probability 0, shown as –, and those "
-            "that are kept add up to 1 again. Temperature comes first because it changes the "
-            "probabilities that top-p adds up, and top-k before top-p, which then counts only the "
-            "tokens that top-k left."
-        ),
-        prose(
-            "How do you draw by probabilities? The program adds a random number, the *noise*, to "
-            "the logit of each token that is left, and takes the token with the largest sum. If "
-            "the noise is −log(−log(u)), with u a random number between 0 and 1, then each token "
-            "wins exactly as often as its probability says. (This is known as Gumbel noise.) The "
-            "seed decides the noise: the same seed makes the same text."
+            f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. Of these, "
+            f"*top-p* (here {p}) keeps the likeliest, as few as are needed to reach the "
+            "probability p. They are called the *nucleus*. Tokens that are not kept get the "
+            "probability 0, shown as –, and those that are kept add up to 1 again. Top-p comes "
+            "last, so that p is a share of the probabilities that are really drawn with: those "
+            "after temperature, among the tokens that top-k has kept."
         ),
         prose(
             "In the tables, *tempered* is the logit after temperature. The largest logit of the "
-            "step is taken from all of them first, which changes no probability: (logit − "
-            f"{short(best)}) / {T} in the first step, so the likeliest token always has 0."
+            "step is first subtracted from all logits, which changes no probability: (logit − "
+            f"{short(best)}) / {T} in the first step, so the likeliest token always has 0. A table "
+            "shows the ten likeliest tokens, and the one that was drawn."
+        ),
+        prose(
+            "How do you draw by probabilities? The program adds a random number, the *noise*, to "
+            "the tempered logit of each token that is left, and takes the token with the largest "
+            "sum. If "
+            "the noise is −log(−log(u)), with u a random number between 0 and 1, then each token "
+            "wins exactly as often as its probability says. (This is known as Gumbel noise.) The "
+            "seed decides the noise: the same seed makes the same text."
         ),
     ]
     surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])
@@ -111,17 +113,25 @@ def findings(run, drawings, surprise):
     n_best, n = sum(drawing.rank == 1 for drawing in drawings), len(drawings)
     found.append(sentences(
         (f"The likeliest token was drawn in {n_best} of {n} steps." if n > 1 else "")
-        + (f" The greatest surprise is {{}} in step {surprise.step + 1}: number {surprise.rank} in "
-           f"the model’s order, with {percent(surprise.shares[surprise.drawn])} at the end."
+        + (f" The greatest surprise is {{}} in step {surprise.step + 1}: it was only the "
+           f"{ordinal(surprise.rank)} likeliest, with "
+           f"{percent(surprise.shares[surprise.drawn])} at the end."
            if surprise.rank > 1 else ""),
         *[run.token(surprise.drawn)] * (surprise.rank > 1),
     ))
     return found
 
 
+def ordinal(n):
+    """1st, 2nd, 3rd, 4th, ..."""
+    last = n % 10 if n % 100 not in (11, 12, 13) else 0
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
+    return f"{n}{ending}"
+
+
 def section(run, drawing, is_open=True):
     """One drawing: the reason in words, and the table."""
-    place = "the likeliest" if drawing.rank == 1 else f"number {drawing.rank}"
+    place = "the likeliest" if drawing.rank == 1 else f"the {ordinal(drawing.rank)} likeliest"
     share = f", drawn with {percent(drawing.shares[drawing.drawn])}" * drawing.is_random
     title = joined([f"Token {drawing.step + 1}: ", run.token(drawing.drawn),
                     tag("span", f" {place}{share}")])
@@ -182,7 +192,8 @@ def reason(run, drawing):
             f"{sum_of_best}, is the largest, so it is the one.", before, best,
         )
     return prose(
-        f"{start}. But {{}} is drawn, number {drawing.rank}, with {percent(shares[id])}: its noise "
+        f"{start}. But {{}} is drawn, the {ordinal(drawing.rank)} likeliest, with "
+        f"{percent(shares[id])}: its noise "
         f"of {short(noise[id], 3)} lifts it from {short(kept[id], 3)} to "
         f"{short(kept[id] + noise[id], 3)}. That is the largest sum; {{}} has {sum_of_best}.",
         before, best, run.token(id), best,

@@ -34,7 +34,7 @@ def chapter(run):
     ideas = [
         prose(
             "By attention, and by nothing else: everywhere else in the model, each token’s vector "
-            f"is worked on by itself. Each layer has {n_head} attention *heads*, which work side "
+            f"is changed on its own. Each layer has {n_head} attention *heads*, which work side "
             "by side and independently."
         ),
         prose(
@@ -60,10 +60,11 @@ def chapter(run):
         prose(
             "A token sees itself and the tokens before it, never a later one. This is the *causal "
             "mask*: the scores of later tokens are replaced by minus infinity, and so their "
-            "weights are 0. In training, it kept the model from looking at the token that it had "
-            "to guess. Now only the last token is asked what comes next, and it may see all others "
-            "anyway. But it gathers the values of earlier tokens. Without the mask these would not "
-            "come out as in training, and they would change with each token that is added."
+            "weights are 0. In training, the model guesses at every position of a text at once, so "
+            "the next token is there to be seen, and the mask hides it. When the model writes, no "
+            "token stands after the last one. But the mask still matters for the earlier tokens: "
+            "without it, their values would differ from those in training, and they would change "
+            "with each token that is added."
         ),
     ]
     reading = prose(
@@ -196,8 +197,9 @@ def example(run):
                      f"{power:.3f}", f"{weights[i]:.3f}"])
     total = np.exp(scores[: row + 1] - largest).sum()
     words = prose(
-        f"This is row {{}} of {named(layer, head).lower()}. Softmax takes the largest score from "
-        "all scores before it takes the powers of e. That changes no weight, and no power gets "
+        f"This is row {{}} of {named(layer, head).lower()}. Softmax first subtracts the largest "
+        "score from every score, and then takes the powers of e. That changes no weight, and no "
+        "power gets "
         f"too large. The powers add up to {total:.3f}; each divided by this sum is a weight. Later "
         "tokens have a score too, but the mask hides it.",
         run.token(run.ids[row]),

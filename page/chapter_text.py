@@ -14,23 +14,26 @@ def chapter(run):
     ideas = [
         prose(
             "Not letters. First, encoder.py cuts the text into *tokens*: words, parts of words, "
-            "and single signs, often with the space in front of them. The list of all tokens is "
+            "and punctuation marks, often with the space in front of them. The list of all tokens "
+            "is "
             f"the *vocabulary*; this model has {V:,}. A word that is not in the vocabulary is put "
             "together from several tokens. A token’s number in the vocabulary is its *id*, and "
             "the id is all that the model is given."
         ),
         prose(
             "One number says little about a word. So the model has a *vector* for each token: a "
-            f"list of {C} numbers, its *embedding*. They are the rows of a table named *wte*, and "
+            f"list of {C} numbers, its *embedding*. The embeddings are the rows of a table named "
+            "*wte*, and "
             "an id is the number of a row. But “dog bites man” has the same tokens as “man bites "
             "dog”. So the model adds a second vector that depends only on where the token stands: "
             f"a row of a table named *wpe*. It has {run.hparams['n_ctx']:,} rows, so the model can "
             "read no more tokens than that at a time."
         ),
         prose(
-            "Who filled in the tables? The model did, in *training*. It was shown a great deal of "
-            "text and had to guess each next token from those before it. After each guess, all "
-            "its numbers were changed a little, so that it would guess better. The numbers that a "
+            "Who filled in the tables? Nobody did: *training* found their numbers. The model was "
+            "shown a great deal of text and had to guess each next token from those before it. "
+            "After the guesses, all its numbers were changed a little, so that it would guess "
+            "better. The numbers that a "
             "model has learned in this way are its *weights*. In this run they stay as they are."
         ),
     ]
@@ -146,7 +149,8 @@ def way(run):
          "That gives a number for each token, its *logit*: the higher, the likelier the token is "
          "to come next."),
         ("1 id", str(run.new_ids[0]),
-         "One token is drawn, the likelier the higher its logit: {}. It is put at the end of the "
+         "One token is drawn, {}. (A higher logit makes a token likelier to be drawn.) It is put "
+         "at the end of the "
          "text, and everything begins again. (“Why this word”.)"),
     ]
     items = []

@@ -19,7 +19,7 @@ def chapter(run):
             f"A token’s vector goes through all {L} layers, and each layer adds to it twice. First "
             "comes what attention gathered from other tokens. Then comes what the mlp makes of "
             f"the vector by itself. (Mlp is short for multi-layer perceptron: {C} numbers are "
-            f"multiplied with a table of weights to give {4 * C}; a curve named gelu brings the "
+            f"multiplied by a table of weights to give {4 * C}; a curve named gelu brings the "
             f"negative ones near 0; a second table makes {C} of them again. Without the curve "
             "between them, two tables could do no more than one.) Nothing else ever changes the "
             "vector. So x is a sum that grows from layer to layer; its name is the *residual "

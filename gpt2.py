@@ -6,9 +6,9 @@ GPT-2 is a language model. It reads a text and gives every possible next token a
 write, we pick one of the likely tokens, append it to the text, and ask again.
 
 A token is a piece of text: a word with the space before it, a part of a word, a number, or a
-punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary has
-50,257 of them, and a token's number in it is the token's id. Common words are one token. A rare
-word is cut into several: below, three words become four tokens. The model itself sees only ids.
+punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary is a list
+of 50,257 tokens. A token's id is its number in this list. Common words are one token. A rare word
+is cut into several: below, three words become four tokens. The model itself sees only ids.
 (On the right are the shapes of arrays. Their letters are explained below.)
 
     "Alan Turing theorized"                 the text
@@ -50,7 +50,7 @@ everywhere:
     K  tokens of the vocabulary that sampling has not ruled out
     C  numbers in a token's vector (n_embd): 768
     H  attention heads (n_head): 12
-    D  numbers in one head's part of a vector, C / H: 64
+    D  numbers in one head's query, key or value, C / H: 64
     L  layers (n_layer): 12
     ...  any number of axes before those that are named
 
@@ -259,8 +259,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     kept: a token's query is used only in the call that is given the token.)
 
     A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
-    computed once. Always go on from the cache that was returned last. An older one may share its
-    array with it, and going on from that would overwrite newer keys and values.
+    computed once. Always go on from the cache that was returned last. An older cache may share its
+    array with the newest one, and to go on from the older would overwrite the newest keys and
+    values.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -271,11 +272,12 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D]
 
     # The causal mask ("causal": nothing depends on what comes later). The last token may look at
-    # all others, so why hide anything? Because what the earlier tokens saw reaches the last token,
-    # too: in the second layer it reads keys and values that were made from their vectors. In
-    # training, every position had to guess the token after it, so none was allowed to look ahead.
-    # If earlier tokens looked ahead now, their vectors would be of a kind that the model has never
-    # met. They would also change with each token that is added, so nothing could be cached.
+    # all others, so why hide anything? Because after the first layer, the vectors of the earlier
+    # tokens hold what these tokens saw, and in the second layer the last token reads keys and
+    # values made from these vectors. In training, every position had to guess the token after it,
+    # so none was allowed to look ahead. If earlier tokens looked ahead now, their vectors would be
+    # of a kind that the model has never met. They would also change with each token that is added,
+    # so nothing could be cached.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
@@ -289,9 +291,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):  # S places: the last T are free
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # The only unknown token is the one after the last, so only the last vector goes on. (To score a
-    # position takes V * C multiplications, nearly half of what all layers take.) The vector is
-    # normalised once more, like everything that is read from x.
+    # The only unknown token is the one after the last, so only the last vector goes on. (The logits
+    # of one position take V * C multiplications, nearly half of what all layers take for it.) What
+    # is read is a normalised copy of the vector, as in attention and the mlp.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice, to read tokens and to predict them. This is
@@ -321,7 +323,7 @@ def with_room(kv, n_past, S, B):
 # ---- Sampling ------------------------------------------------------------------------------
 #
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
-# fluent but dull text that soon repeats itself. So we draw at random, with the probabilities that
+# fluent but dull text that soon repeats itself. Or we draw at random, with the probabilities that
 # softmax makes of the logits. Temperature, top-k and top-p change these probabilities first. Each
 # takes the logits of one sample, [V], and returns new ones. A token that may no longer be picked
 # has the logit -inf, which softmax turns into the probability 0.
@@ -389,9 +391,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    The order is OpenAI's. Top-p comes last, so that p is a share of the probabilities that we would
-    really draw with: those after temperature has changed them, among the k tokens that top-k has
-    left. (Temperature and top-k could be swapped: the k likeliest tokens stay the same.)
+    The order is OpenAI's. Top-p comes last, so that the probabilities it adds up are those that we
+    would draw with: after temperature has changed them, and among the k tokens that top-k has left.
+    (Temperature and top-k could be swapped: the k likeliest tokens stay the same.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -401,8 +403,8 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     # The Gumbel-max trick draws with the softmax probabilities: add to each logit a random number
     # of its own, -log(-log(u)) with u uniform between 0 and 1, and take the token with the largest
-    # sum. That is as short as rng.choice, and a debugger shows why a token won: by its logit, or by
-    # its luck.
+    # sum. It can be proved (not here) that each token wins with its softmax probability. rng.choice
+    # would do as well, but here a debugger shows why a token won: by its logit, or by its luck.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]

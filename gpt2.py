@@ -235,7 +235,7 @@ def block(x, layer, n_head, mask, layer_kv):
 
 
 def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
-    """Returns the logits, a score for each token of the vocabulary to come next, and the cache.
+    """Returns the logits, each token's score for being the next token, and the cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
     wte, wpe, blocks, ln_f: the parameters, as utils.load_encoder_hparams_and_params returns them.
@@ -382,7 +382,7 @@ def keep_top_p(logits, p):
         return logits
     ids = ranked(logits)                      # [K]
     probs = softmax(logits[ids])              # [K]
-    before = probs.cumsum() - probs           # [K]  what the likelier tokens have together
+    before = probs.cumsum() - probs           # [K]  of all likelier tokens together
     return keep_only(logits, ids[before < p]) # [V]
 
 

@@ -147,18 +147,23 @@ def test_signals_end_a_session(model, signum, status):
     assert terminal.read_to_end() == ("\n", status)
 
 
-def test_session_outlives_a_prompt_that_is_not_utf_8(start):
-    """Bytes that are no text are refused where readline, which drops them, is not in use."""
-    terminal = start(*TWELVE, stdout=subprocess.PIPE)
-    terminal.read_until(QUESTION)
-    terminal.type("caf\udce9\n")
-    assert "UTF-8" in terminal.read_until(QUESTION).upper()
+def check_answer_in_pipe(terminal):
+    """Types a prompt and ends the session: its standard output, a pipe, got just the text."""
     terminal.type("ROMEO:\n")
     terminal.read_until(QUESTION)
     terminal.type(CTRL_D)
     _, status = terminal.read_to_end()
     assert status == 0
     assert terminal.process.stdout.read().decode() == piped("ROMEO:", *TWELVE)[0]
+
+
+def test_session_outlives_a_prompt_that_is_not_utf_8(start):
+    """Bytes that are no text are refused where readline, which drops them, is not in use."""
+    terminal = start(*TWELVE, stdout=subprocess.PIPE)
+    terminal.read_until(QUESTION)
+    terminal.type("caf\udce9\n")
+    assert "UTF-8" in terminal.read_until(QUESTION).upper()
+    check_answer_in_pipe(terminal)
 
 
 def test_ctrl_c_ends_one_text_of_a_session(model):
@@ -221,12 +226,7 @@ def test_session_keeps_the_question_out_of_a_redirected_stdout(start):
     """With stdout in a file, the questions are at the terminal and the texts in the file."""
     terminal = start(*TWELVE, stdout=subprocess.PIPE)
     terminal.read_until(QUESTION)
-    terminal.type("ROMEO:\n")
-    terminal.read_until(QUESTION)
-    terminal.type(CTRL_D)
-    _, status = terminal.read_to_end()
-    assert status == 0
-    assert terminal.process.stdout.read().decode() == piped("ROMEO:", *TWELVE)[0]
+    check_answer_in_pipe(terminal)
 
 
 def test_a_wrong_call_is_refused_before_the_first_question(start):

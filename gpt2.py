@@ -106,7 +106,7 @@ def softmax(x):
     # Subtracting the largest score divides every e^score by the same number. The shares stay the
     # same, and no e^score can overflow.
     exps = x - x.max(axis=-1, keepdims=True)
-    # For speed only: the next two lines overwrite exps. Memory for a new array would cost more time.
+    # For speed only: the next lines overwrite exps. Memory for a new array would cost more time.
     np.exp(exps, out=exps)
     exps /= exps.sum(axis=-1, keepdims=True)
     return exps

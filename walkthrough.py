@@ -31,6 +31,7 @@ import base64
 import contextlib
 import hashlib
 import io
+import math
 import os
 import re
 
@@ -39,6 +40,7 @@ import cli
 import console
 import prompts
 import utils
+import weights
 from page import (
     chapter_cache,
     chapter_choices,
@@ -133,6 +135,10 @@ def introduction(run):
             "explain the ideas. The last chapter shows the program, and what each of its lines "
             "made."
         ),
+        prose(
+            f"The model is {run.options['model_size']}. It has {run.hparams['n_layer']} layers and "
+            f"{n_weights(run):,} weights, the numbers that it has learned."
+        ),
         tag("p", "To read the number in a cell of a picture, point at the cell or tap it. With a "
             "keyboard, go to the picture with Tab and move with the arrow keys.", class_="prose",
             hidden="hidden"),  # until the script runs, without which this is not so
@@ -140,6 +146,14 @@ def introduction(run):
         tag("pre", tag("code", start, *(part for flag in flags for part in
             (" ", tag("span", flag, class_="flag")))), class_="command"),
     ]
+
+
+def n_weights(run):
+    """How many numbers the model has learned."""
+    sizes = []
+    shapes = weights.shapes_of(run.hparams)
+    weights.map_tree(lambda name, shape: sizes.append(math.prod(shape)), shapes)
+    return sum(sizes)
 
 
 def policy(script):

@@ -47,7 +47,8 @@ def chapter(run):
             "In the tables, *tempered* is the logit after temperature. The largest logit of the "
             "step is first subtracted from all logits, which changes no probability: (logit − "
             f"{short(best)}) / {T} in the first step, so the likeliest token always has 0. A table "
-            "shows the ten likeliest tokens, and the one that was drawn."
+            "shows the ten likeliest tokens, the last one that top-p keeps, the first one that it "
+            "leaves out, and the one that was drawn."
         ),
         prose(
             "How do you draw by probabilities? The program adds a random number, the *noise*, to "
@@ -133,7 +134,7 @@ def section(run, drawing, is_open=True):
     """One drawing: the reason in words, and the table."""
     place = "the likeliest" if drawing.rank == 1 else f"the {ordinal(drawing.rank)} likeliest"
     share = f", drawn with {percent(drawing.shares[drawing.drawn])}" * drawing.is_random
-    title = joined([f"Token {drawing.step + 1}: ", run.token(drawing.drawn),
+    title = joined([f"New token {drawing.step + 1}: ", run.token(drawing.drawn),
                     tag("span", f" {place}{share}")])
     parts = [reason(run, drawing), choice_table(run, drawing)]
     return fold(title, *parts, is_open=is_open, class_="drawing")
@@ -142,13 +143,13 @@ def section(run, drawing, is_open=True):
 def choice_table(run, drawing):
     """The likeliest tokens with all that led to the choice, and the one that was drawn."""
     longest = max(probs.max() for probs in drawing.columns.values())
-    rows = []
-    shown = drawing.in_order[:LIKELIEST]
-    if drawing.rank > LIKELIEST:
-        shown.append(drawing.drawn)
-    for place, id in enumerate(shown, 1):
-        if place > LIKELIEST and drawing.rank > place:
-            rows.append(gap(drawing))
+    n_kept = drawing.n_kept.get("top_p", 0)
+    ranks = {*range(1, LIKELIEST + 1), n_kept, n_kept + 1, drawing.rank}
+    rows, above = [], 0
+    for rank in sorted(ranks & set(range(1, drawing.logits.size + 1))):
+        if rank - above > 1:
+            rows.append(gap(drawing, rank - above - 1))
+        above, id = rank, drawing.in_order[rank - 1]
         cells = [str(id), short(drawing.logits[id])]
         cells += [bar(name, probs[id], longest) for name, probs in drawing.columns.items()]
         if drawing.is_random:
@@ -159,15 +160,13 @@ def choice_table(run, drawing):
         rows.append([joined([run.token(id), mark]), *cells])
     head = ["token", "id", "logit", *drawing.columns]
     head += ["tempered", "noise", "sum"] * drawing.is_random
-    return table(f"Token {drawing.step + 1}", head, rows, "cards choice hidden-caption")
+    return table(f"New token {drawing.step + 1}", head, rows, "cards choice hidden-caption")
 
 
-def gap(drawing):
-    """The row that stands for the tokens between the likeliest and the one drawn."""
-    n = drawing.rank - LIKELIEST - 1
-    words = "1 token" if n == 1 else f"{n} tokens"
-    columns = 2 + len(drawing.columns) + 3
-    return ["⋮", tag("td", f"{words} in between", colspan=columns, class_="gap")]
+def gap(drawing, n):
+    """The row that stands for n tokens that are not shown."""
+    columns = 2 + len(drawing.columns) + 3 * drawing.is_random
+    return ["⋮", tag("td", f"{count(n, 'token')} in between", colspan=columns, class_="gap")]
 
 
 def reason(run, drawing):
@@ -201,8 +200,8 @@ def reason(run, drawing):
 
 
 def bar(name, share, longest):
-    """A table cell with a probability as number and as length."""
+    """A table cell with a probability as a number and as the length of a line under it."""
     if share == 0:
         return tag("td", "–", data_head=name)
-    return tag("td", percent(share), class_="bar", style=f"--share:{100 * share / longest:.0f}%",
+    return tag("td", percent(share), class_="bar", style=f"--share:{share / longest:.2f}",
                data_head=name)

@@ -29,7 +29,10 @@ def chapter(run):
     if findings:
         findings.insert(0, sentences(
             "In these pictures, a row is a token that looks, and a column is a token that it looks "
-            "at. The stronger the colour, the larger the attention weight."
+            "at. The stronger the colour, the larger the attention weight. (The colour follows the "
+            "square root of the weight, so that small weights can be seen too.) Grey cells are "
+            "later tokens, which the causal mask hides. A black line marks where a new token was "
+            "made."
         ))
     ideas = [
         prose(
@@ -68,8 +71,8 @@ def chapter(run):
         ),
     ]
     reading = prose(
-        "Each picture is one head. The colour follows the square root of the weight, so that small "
-        "weights can be seen. Grey is hidden by the causal mask."
+        "Each picture is one head. A row is a token that looks, a column is a token that it looks "
+        "at. The colour follows the square root of the weight. Grey is hidden by the causal mask."
     )
     return tag(
         "div",

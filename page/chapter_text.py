@@ -2,8 +2,8 @@
 
 import re
 
-from page.markup import count, listed, opening, prose, sentences, table, tag
-from page.pictures import full_colour, picture
+from page.markup import count, joined, listed, opening, prose, sentences, table, tag
+from page.pictures import full_colour, picture, scale
 from page.quoting import readable
 
 ROWS = 4  # how many tokens' vectors are drawn
@@ -46,9 +46,19 @@ def chapter(run):
         "div",
         opening("What does the model read?", ideas, findings(run)),
         chips(run), signs,
-        tag("h3", "From ids to vectors"), vectors(run),
+        tag("h3", "From ids to vectors"), colours(run), vectors(run),
         tag("h3", "The whole way to one new token"), way(run),
     )
+
+
+def colours(run):
+    """How to read a picture of a vector, for the first pictures on the page."""
+    words = prose(
+        f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
+        "line by line. A cell is orange if its number is above 0 and "
+        "blue if it is below. The stronger the colour, the farther the number is from 0:"
+    )
+    return joined([words, scale()])
 
 
 def chips(run):

@@ -153,7 +153,7 @@ def stream_table(run, step):
         probs = lens(x[-1], run.params)
         best = probs.argsort()[::-1][:3]
         likeliest = [joined([run.token(id), tag("small", percent(probs[id]))]) for id in best]
-        image = tag("td", picture(x, "x", limit), class_="wide", data_head="x")
+        image = tag("td", picture(x, "x", limit, most_pixels=400), class_="wide", data_head="x")
         rows.append([name, image, short(size_of(x[-1]), 3), *added, *likeliest,
                      percent(probs[drawn])])
     head = ["", "x", "size", "attention", "mlp", "likeliest", "second", "third",

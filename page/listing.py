@@ -9,7 +9,7 @@ import tokenize
 import numpy as np
 
 from page.markup import Markup, fold, joined, listed, opening, prose, sentences, tag
-from page.pictures import SHADES, data_uri
+from page.pictures import data_uri, scale
 from page.run import layer_of, step_of
 from page.tracer import statements_by_line
 
@@ -53,14 +53,11 @@ def chapter(run):
             "one farthest from 0."
         ),
     ]
-    ramp = tag("img", src=data_uri(np.linspace(-1, 1, 2 * SHADES + 1)[None], 1), width=196,
-               height=14, alt="blue, clear, orange")
     hidden, free = (
         tag("img", src=data_uri(np.array([[value]]), 1), width=28, height=14, alt=name)
         for value, name in ((-np.inf, "grey"), (np.nan, "pale grey"))
     )
-    legend = tag("p", "below 0 ", ramp, " above 0 ", hidden, " -inf ", free,
-                 " free: memory that nothing was written to yet", class_="scale")
+    legend = scale(hidden, " -inf ", free, " free: memory that nothing was written to yet")
     unfold = tag("button", "Unfold all functions", type="button", id="unfold", hidden="hidden")
     heading = tag("div", tag("div", chooser, unfold), *heads, class_="heading")
     return joined([

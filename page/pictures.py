@@ -13,6 +13,7 @@ SHADES = 24  # shades on each side of 0
 HIDDEN, FREE = 2 * SHADES + 1, 2 * SHADES + 2  # the shades of -inf and of memory not yet used
 COLOURS = {"less": (52, 120, 196), "more": (217, 95, 38), "grey": (128, 128, 128)}
 WIDTH = 128  # a picture's most columns
+LINE = 64  # cells in a line of one long row that is broken into lines
 CELLS = 2048  # a picture's most cells; an array with more of them is drawn with half as many
 
 
@@ -58,9 +59,9 @@ def as_matrix(array):
     array = array if array.dtype.kind == "f" else array.astype(np.float32)
     panels = array.reshape(-1, *(1, 1, *array.shape)[-2:])[:16]
     n, rows, columns = panels.shape
-    if n == rows == 1 and columns > WIDTH:
+    if n == rows == 1 and columns > LINE:
         row = thinned(panels[0], 1, CELLS)[0]
-        return np.pad(row, (0, -row.size % WIDTH)).reshape(-1, WIDTH), (1, row.size, 1)
+        return np.pad(row, (0, -row.size % LINE)).reshape(-1, LINE), (1, row.size, 1)
     per_line = min(n, 4)
     most = WIDTH // per_line
     if columns > most or n * rows * columns > CELLS:
@@ -72,15 +73,25 @@ def as_matrix(array):
     return np.vstack(grid)[:-1, :-1], (rows, columns, per_line)
 
 
-def picture(array, name, limit):
-    """A small image of an array. limit: the number from which on cells have the full colour."""
+def picture(array, name, limit, most_pixels=262):
+    """A small image of an array, at most so many pixels wide.
+
+    limit: the number from which on cells have the full colour.
+    """
     matrix, panel = as_matrix(array)
     rows, columns = matrix.shape
-    width = columns * min(max(262 // columns, 1), 12)
+    width = columns * min(max(most_pixels // columns, 1), 12)
     height = rows * min(max(72 // rows, 2), 10)
     source = data_uri(matrix, limit)
     return tag("img", src=source, alt=f"picture of {name}", width=width, height=height,
                **readable_cells(matrix, name, array.shape, panel))
+
+
+def scale(*more):
+    """The colours of a picture, from numbers below 0 to numbers above 0, and what `more` adds."""
+    ramp = tag("img", src=data_uri(np.linspace(-1, 1, 2 * SHADES + 1)[None], 1), width=196,
+               height=14, alt="blue, clear, orange")
+    return tag("p", "below 0 ", ramp, " above 0 ", *more, class_="scale")
 
 
 def readable_cells(matrix, name, shape, panel):

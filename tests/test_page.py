@@ -123,7 +123,7 @@ def test_candidates_are_the_likeliest_of_an_untraced_run(page, ids, new_ids, tin
         so_far = np.array([ids + new_ids[:step]])
         [logits] = gpt2.gpt2(so_far, **params, n_head=hparams["n_head"])[0]
         probs = gpt2.softmax(logits)
-        rows = page.rows(f"Token {step + 1}")
+        rows = page.rows(f"New token {step + 1}")
         listed = [int(row[1]) for row in rows]
         assert logits[listed[:10]] == pytest.approx(np.sort(logits)[::-1][:10], abs=1e-4)
         assert [float(row[2]) for row in rows] == pytest.approx(logits[listed], abs=6e-3)
@@ -153,7 +153,7 @@ def test_attention_rows_add_up_to_one(page, ids, new_ids):
 
 
 def test_the_last_row_of_the_lens_is_the_answer_of_the_model(page):
-    best, last = page.rows("Token 1"), page.rows("Step 1")[-1]
+    best, last = page.rows("New token 1"), page.rows("Step 1")[-1]
     assert last[0] == "after layer 5"
     assert last[5:8] == [row[0].removesuffix(" drawn") + row[3] for row in best[:3]]
     assert last[8] == next(row[3] for row in best if row[0].endswith(" drawn"))
@@ -183,8 +183,8 @@ def described(name, array):
 def test_at_temperature_0_nothing_is_drawn(tmp_path):
     page = write(tmp_path, "The king said", temperature=0, n_tokens_to_generate=2)
     assert "greedy decoding" in text_of(page.chapter("words"))
-    assert len(page.rows("Token 1")[0]) == 4
-    assert page.rows("Token 1")[0][0].endswith(" drawn")
+    assert len(page.rows("New token 1")[0]) == 4
+    assert page.rows("New token 1")[0][0].endswith(" drawn")
     assert "not called in this run" in text_of(page.chapter("keep_top_k"))
 
 

@@ -16,14 +16,15 @@ is cut into several: below, three words become four tokens. The model itself see
     "Alan" " Turing" " theor" "ized"        tokens
     36235  39141     18765    1143          ids                              [B, T]
        |  wte[ids] + wpe[positions]         embeddings: look up a vector for each id, and add a
-       |                                    vector for the place where the token stands
+       |                                    vector for the token's position
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
        |                                    each token gathers information from itself and the
-       |                                    tokens before it. Mlp: each token's vector is changed
-       |                                    on its own, without looking at the others
+       |                                    tokens before it. Mlp: changes each token's vector on
+       |                                    its own
     x                                       a vector for each token          [B, T, C]
-       |  layer_norm, wte                   compare the last vector with every token's embedding
+       |  layer_norm, then wte              bring the last vector to a standard scale, then compare
+       |                                    it with every token's embedding
     logits                                  a score for every token          [B, V]
        |  sample                            pick one token
     326                                     its id
@@ -39,15 +40,15 @@ OpenAI's smallest GPT-2, called 124M because it has 124 million parameters.
 The model, the function `gpt2`, is called again and again while a text grows. Each call is given
 only the new tokens. What it needs from earlier tokens is kept in a cache.
 
-A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. A shape
-at the end of a docstring's first sentence is that of the result. A letter means the same
-everywhere:
+A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
+first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
+same everywhere:
 
     B  samples: texts that are written side by side, as a batch
     T  tokens given to this call
     S  tokens so far: those of earlier calls, then the T of this call
     V  tokens in the vocabulary (n_vocab): 50,257
-    K  tokens of the vocabulary that sampling has not ruled out
+    K  tokens that may still be picked, when sampling has ruled out the others
     C  numbers in a token's vector (n_embd): 768
     H  attention heads (n_head): 12
     D  numbers in one head's query, key or value, C / H: 64
@@ -56,14 +57,14 @@ everywhere:
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
 table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms, dicts with g and b.
-Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. weights.py shows the
-whole tree of parameters.
+Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (Here "layer" means
+just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
-if __name__ == "__main__":  # Every program here begins like this: console.py says why.
+if __name__ == "__main__":  # Not a part of GPT-2: this finds our files, and sets up the terminal.
     import os
     import sys
 
@@ -82,10 +83,11 @@ import checks
 
 
 def gelu(x):
-    """Gaussian error linear unit (GELU), which stands between the two matrices of the mlp below.
+    """Gaussian error linear unit (GELU), used between the two matrices of the mlp below.
 
-    gelu(3) is 2.996, and gelu(-3) is -0.004: large numbers pass, negative ones are held back. The
-    curve has a bend at 0. Without a bend, the two matrices could be multiplied into one.
+    gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
+    back. The curve has a bend at 0. Without a bend between them, the two matrices could be
+    multiplied into one, and the mlp could do no more than this one matrix.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula comes close to that: x / (1 + e^(-2z)), with
@@ -105,9 +107,10 @@ def softmax(x):
     """
     # Subtracting the largest score divides every e^score by the same number. The shares stay the
     # same, and no e^score can overflow.
-    exps = x - x.max(axis=-1, keepdims=True)
-    # For speed only: the next lines overwrite exps. Memory for a new array would cost more time.
-    np.exp(exps, out=exps)
+    shifted = x - x.max(axis=-1, keepdims=True)
+    # For speed only: the next two lines write into the array that is there already. New memory for
+    # a large array would take longer than the arithmetic.
+    exps = np.exp(shifted, out=shifted)
     exps /= exps.sum(axis=-1, keepdims=True)
     return exps
 
@@ -128,21 +131,22 @@ def layer_norm(x, g, b):
 def linear(x, w, b=0.0):
     """Linear layer: x @ w + b for each vector of x. [..., n_in] becomes [..., n_out].
 
-    w: the matrix, [n_in, n_out]. b: the bias, [n_out].
+    w: the matrix, [n_in, n_out]. b: the bias, [n_out], or 0 if there is none.
     """
     n_in, n_out = w.shape
+    n_vectors = x.size // n_in
     # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
-    # That does not pay for 3 vectors or fewer, so those are multiplied one at a time.
-    vectors = x.reshape(-1, 1, n_in) if x.size < 4 * n_in else x.reshape(-1, n_in)
+    # That takes too long for 3 vectors or fewer, so these are multiplied one at a time.
+    vectors = x.reshape(n_vectors, 1, n_in) if n_vectors <= 3 else x.reshape(n_vectors, n_in)
     y = vectors @ w
     y += b
     return y.reshape(*x.shape[:-1], n_out)
 
 
 def mlp(x, c_fc, c_proj):
-    """Multilayer perceptron (mlp): something new computed from each token's vector, [B, T, C].
+    """Multilayer perceptron (mlp): computes something new from each token's vector, [B, T, C].
 
-    It is two linear layers with a bend between them. c_fc ("fully connected") widens each vector to
+    It is two linear layers with gelu between them. c_fc ("fully connected") widens each vector to
     4C numbers, and c_proj ("projection") brings it back to C. No token sees another here.
     """
     hidden = linear(x, **c_fc)       # [B, T, 4C]
@@ -153,11 +157,11 @@ def mlp(x, c_fc, c_proj):
 def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     """Multi-head attention: what each token gathers from itself and those before it, [B, T, C].
 
-    This is the only place where information passes from one token to another. Three vectors are
-    made from each token's vector:
+    This is the only place where information passes from one token to another. The linear layer
+    c_attn makes three vectors from each token's vector:
 
         query   what this token looks for
-        key     what other tokens can find it by
+        key     how other tokens can find it
         value   what it hands over to those that find it
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
@@ -177,15 +181,16 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     the new token may look at, and -inf in the columns of tokens that come after it in the text. The
     mask is the same for all samples and heads.
     layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. It already
-    holds those of earlier calls; its last T places are free. It is a view: what is written into it
-    is written into the cache.
+    holds the keys and values of earlier calls, and its last T places are free. It is a view: what
+    is written into it is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
 
     # The 3C columns of c_attn are C for the queries, then C for the keys, then C for the values. In
     # each group, the first D belong to the first head, the next D to the second, and so on. So the
-    # axis of 3 comes before H.
+    # axis of 3 comes before H in `split`. The transpose moves it to the front, and q, k and v are
+    # its three parts.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -193,11 +198,11 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
 
-    # A score is a sum of D products. If they are independent, with mean 0 and variance 1, the score
-    # has the variance D, here 64, and the standard deviation sqrt(D), here 8. Scores of +8 and -8
-    # would be common, and softmax would give nearly all weight to one token, even where several
-    # match well. Divided by sqrt(D), scores have the variance 1. We divide the query, and so all
-    # scores that are made with it.
+    # A score is a sum of D products. If these products were independent, with mean 0 and variance
+    # 1, the score would have the variance D, here 64, and the standard deviation sqrt(D), here 8.
+    # Scores of +8 and -8 would be common, and softmax would give nearly all weight to one token,
+    # even where several match well. Divided by sqrt(D), scores would have the variance 1. We divide
+    # the query, and so all scores that are made with it.
     # (For speed only: not np.sqrt, whose float64 would make NumPy 2 compute the rest in float64.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
@@ -241,7 +246,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     """Returns the logits, each token's score for being the next token, and the cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
-    wte, wpe, blocks, ln_f: the parameters, as utils.load_encoder_hparams_and_params returns them.
+    wte, wpe, blocks, ln_f: the parameters, as utils.load_params returns them in a dict.
     cache: None at the start of a text; after that, the cache that the last call returned.
     Returns (logits, cache). logits: float32 [B, V], for each sample a score for each of the V
     tokens that could come next. Their softmax is the probability of each token. cache: (kv, S), the
@@ -250,10 +255,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     none beyond.
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
-    would go through all layers for each new token. With it, only the new token does. One more token
-    then costs two things. All parameters, 4 bytes each and 0.5 GB together, have to be read from
-    memory once, which takes most of the time. And the token's query is compared with S keys in
-    every head, which takes longer as the text grows, up to S = n_ctx.
+    would go through all layers for each new token. With it, only the new token does. The cost of
+    one more token then has two parts. All parameters, 4 bytes each and 0.5 GB together, have to be
+    read from memory once, which takes most of the time. And the token's query is compared with S
+    keys in every head, which takes longer as the text grows, up to S = n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from its vector there.
     This vector depends on the token itself and on those before it, but never on a later token,
@@ -262,25 +267,29 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     kept: a token's query is used only in the call that is given the token.)
 
     A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
-    computed once. Always go on from the cache that was returned last. An older cache may share its
-    array with the newest one, and to go on from the older would overwrite the newest keys and
-    values.
+    computed once. Always go on from the cache that was returned last. While there is room in
+    the array of a cache, the next cache uses the same array. So going on from an older cache would
+    overwrite the keys and values that were added since.
     """
     B, T = inputs.shape
     C = wte.shape[1]
-    if cache is None:  # begin with 0 places for keys and values; with_room, below, makes more
+    if cache is None:  # start with no places for keys and values; with_room, below, adds them
         cache = (np.empty((len(blocks), 2, B, n_head, 0, C // n_head), dtype=np.float32), 0)
     kv, n_past = cache
     S = n_past + T
     kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D]
 
-    # The causal mask ("causal": nothing depends on what comes later). The last token may look at
-    # all others, so why hide anything? Because after the first layer, the vectors of the earlier
-    # tokens hold what these tokens saw, and in the second layer the last token reads keys and
-    # values made from these vectors. In training, every position had to guess the token after it,
-    # so none was allowed to look ahead. If earlier tokens looked ahead now, their vectors would be
-    # of a kind that the model has never met. They would also change with each token that is added,
-    # so nothing could be cached.
+    # The causal mask ("causal": nothing depends on what comes later). At the end, below, only the
+    # vector of the last token is used, and the last token may look at all others. So why hide
+    # anything from the others? Because the last token sees them only through their keys and values.
+    # From the second layer on, these are made from vectors that depend on what the others saw.
+    #
+    # If the others saw later tokens, two things would go wrong. First, their vectors would be of a
+    # kind that the model never met in training. There, every position had to guess the token after
+    # it, so none was allowed to look ahead. Second, their vectors would change with each token that
+    # is added, so nothing could be cached.
+    #
+    # For a single new token, the mask is a row of zeros: no token comes after it.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
@@ -291,12 +300,13 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     token_embeddings = wte[inputs]                             # [B, T, C]
     position_embeddings = wpe[positions]                       # [T, C]
     x = token_embeddings + position_embeddings                 # [B, T, C]
-    for layer, layer_kv in zip(blocks, kv[:, :, :, :, :S]):  # S places: the last T are free
+    in_use = kv[:, :, :, :, :S]  # [L, 2, B, H, S, D], a view: attention fills the last T places
+    for layer, layer_kv in zip(blocks, in_use):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # The only unknown token is the one after the last, so only the last vector goes on. (The logits
-    # of one position take V * C multiplications, nearly half of what all layers take for it.) What
-    # is read is a normalised copy of the vector, as in attention and the mlp.
+    # The only unknown token is the one after the last, so only the last vector goes on. (For one
+    # position, the logits take V * C multiplications, nearly half as many as all layers together.)
+    # Here too, a layer norm comes first.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice, to read tokens and to predict them. This is
@@ -326,10 +336,10 @@ def with_room(kv, n_past, S, B):
 # ---- Sampling ------------------------------------------------------------------------------
 #
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
-# fluent but dull text that soon repeats itself. Or we draw at random, with the probabilities that
-# softmax makes of the logits. Temperature, top-k and top-p change these probabilities first. Each
-# takes the logits of one sample, [V], and returns new ones. A token that may no longer be picked
-# has the logit -inf, which softmax turns into the probability 0.
+# fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
+# probabilities that softmax makes of the logits. Temperature, top-k and top-p change these
+# probabilities first. Each takes the logits of one sample, [V], and returns new ones. A token that
+# may no longer be picked has the logit -inf, which softmax turns into the probability 0.
 
 
 def scale_by_temperature(logits, temperature):
@@ -368,14 +378,15 @@ def keep_top_k(logits, k):
     """Top-k: keeps the k likeliest tokens, and sets the rest to -inf, [V]. k = 0 keeps all."""
     if k == 0 or k >= len(logits):
         return logits
-    # For speed only: rank only the tokens from the k-th largest logit up, not all 50,257.
+    # For speed only: rank only the tokens from the k-th largest logit up, not all 50,257. (If
+    # logits are equal, these can be more than k.)
     kth_largest = np.partition(logits, -k)[-k]
     candidates = np.where(logits >= kth_largest, logits, -np.inf)  # [V]
     return keep_only(logits, ranked(candidates)[:k])               # [V]
 
 
 def keep_top_p(logits, p):
-    """Top-p, or nucleus sampling: keeps the likeliest tokens, until they reach probability p.
+    """Top-p, or nucleus sampling: keeps the likeliest tokens that together reach p, [V].
 
     Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach
     0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
@@ -383,10 +394,11 @@ def keep_top_p(logits, p):
     """
     if p == 1:
         return logits
-    ids = ranked(logits)                      # [K]
-    probs = softmax(logits[ids])              # [K]
-    before = probs.cumsum() - probs           # [K]  of all likelier tokens together
-    return keep_only(logits, ids[before < p]) # [V]
+    ids = ranked(logits)                       # [K]
+    probs = softmax(logits[ids])               # [K]
+    # A token is kept if all likelier tokens together do not reach p yet.
+    before = probs.cumsum() - probs            # [K]
+    return keep_only(logits, ids[before < p])  # [V]
 
 
 def sample(logits, rng, temperature, top_k, top_p):
@@ -447,11 +459,11 @@ def generate(
     and only then does each sample get its own copy of the cache.
 
     A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become
-    a new prompt, with no cache. To drop the oldest token from the cache would not help: all others
+    a new prompt, with no cache. Dropping the oldest token from the cache would not help: all others
     would have to move down by one position, but their keys and values were computed with their old
-    positions, and from vectors that had seen the dropped token. Half is a compromise. With more,
-    the positions would run out again sooner, and a new prompt would have to be computed more often.
-    With less, the model would know less of its own text.
+    positions, and from vectors that had seen the dropped token. Half is a compromise. If more
+    tokens were kept, the positions would run out again sooner, and a new prompt would have to be
+    computed more often. If fewer were kept, the model would know less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -460,11 +472,11 @@ def generate(
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
     window = np.tile(inputs, (B, 1))  # all ids that the model knows of, [B, S]
-    new_ids, cache = window[:1], None
+    new_ids, cache = window[:1], None  # the prompt is the same for all, so one row is enough
 
     for _ in range(n_tokens_to_generate):
         for start in range(0, new_ids.shape[1], CHUNK):
-            # The logits of the last chunk are used, those of the others are not.
+            # Only the logits of the last chunk are used.
             chunk = new_ids[:, start : start + CHUNK]                 # [1, T], later [B, T]
             with np.errstate(all="ignore"):  # some Macs warn for no reason, NumPy issue 28687
                 logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
@@ -503,7 +515,7 @@ def main(
 ):
     """Prints continuations of a prompt. `python gpt2.py --help` explains the options.
 
-    The command line gives every option as text. From Python it may be a number.
+    The command line gives every option as text. From Python, it may also be a number.
     Raises ValueError if an option is wrong or a file of the model is damaged, and OSError if a
     file cannot be read or fetched.
     """
@@ -528,6 +540,7 @@ def main(
     cli.check_model(model_size, models_dir)
     prompt = prompts.read_prompt(prompt)  # None: ask for prompts at the terminal
 
+    # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.
     encoder, hparams = utils.load_encoder_and_hparams(model_size, models_dir)
     n_ctx, n_head = hparams["n_ctx"], hparams["n_head"]
     stop_id = prompts.end_of_text(encoder)
@@ -538,7 +551,8 @@ def main(
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
+        # Each sample has a seed of its own, so its draws do not depend on the batch it is in. (Each
+        # call of spawn goes on after the seeds of the call before.)
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

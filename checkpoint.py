@@ -5,6 +5,9 @@
     data = map_data("model.ckpt.data-00000-of-00001", tensors)
     params = build_params(data, tensors, hparams)
 
+None of these compares the weights with their checksums, which would read the whole file:
+`check_data` does.
+
 hparams are the sizes of the model, from its file hparams.json. TensorFlow saves tensors, that is
 arrays of numbers: the weights of the model, and perhaps others that only training needs. It makes
 two files, which it calls a tensor bundle:
@@ -32,7 +35,8 @@ TensorFlow has none.)
              in the last 8 bytes a number that marks such files, MAGIC
     handle   where a block is: its offset in the file and its size in bytes, two varints
     varint   a whole number in as few bytes as it needs: each byte holds 7 bits of it, the lowest
-             bits first, and the top bit says that another byte follows. 384 is 80 03: 0 + 3 * 128.
+             bits first, and the top bit says that another byte follows. 384 is the two bytes 80 03
+             (in hexadecimal): 0 + 3 * 128
     block    entries, then a list of restarts (see below): 4 bytes for each, and 4 bytes for their
              number. After the block, and not counted in its size, come one byte for the compression
              (0: none) and 4 bytes of checksum (a masked CRC-32C, explained at the end), computed
@@ -48,26 +52,31 @@ functions below read every entry. They need only the length of that list, to kno
 end.
 
 In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
-In the index block a value is the handle of a data block. The key of such an entry comes after all
-keys of the data block and before those of the next one. It helps a search, and is not needed here.
+In the index block a value is the handle of a data block. Its key is one that would stand, in sorted
+order, between the keys of this data block and those of the next. It helps a search, and is not
+needed here.
 
 
 The messages
 
 Messages are in protobuf, a format for small records. A message is a list of fields. A field begins
-with a tag, a varint: 8 times the field's number, plus 0 if a varint follows, 2 if a length follows
-(a varint too) and then that many bytes, 5 if 4 bytes follow. A field whose value is 0 is left out.
-A tensor's message, a BundleEntryProto, has these fields:
+with its tag, a varint: 8 times the number of the field, plus the kind of its value:
+
+    0    a varint
+    2    a length, which is a varint, and then that many bytes
+    5    4 bytes, the lowest first
+
+A field whose value is 0 is left out. A tensor's message, a BundleEntryProto, has these fields:
 
     1 dtype (1: float32)          2 shape           3 shard_id (which data file)
     4 offset in the data file     5 size in bytes   6 crc32c
 
 A field may itself hold a message. A shape has a field 2 for each dimension, and a dimension has its
 length in field 1. For example, this is the message of "model/h0/attn/c_attn/b" in models/tiny, the
-small model that comes with this program:
+small model that comes with this program, in hexadecimal:
 
-    08 01             field 1, dtype: 1
-    12 05             field 2, shape, 5 bytes:
+    08 01             08 is 8 * 1 + 0: field 1, a varint. dtype: 1
+    12 05             12 is 8 * 2 + 2: field 2, a length and bytes. shape, 5 bytes:
        12 03             field 2, a dimension, 3 bytes:
           08 80 03          field 1, its length: 384
     28 80 0C          field 5, size: 1536 bytes, which are 384 float32 numbers
@@ -76,7 +85,7 @@ small model that comes with this program:
 It has no field 4, so its offset is 0: its numbers are the first in the data file.
 
 The first entry of the table has an empty key. Its message, a BundleHeaderProto, describes the whole
-checkpoint. It has the fields 1 num_shards, the number of data files, and 2 endianness, 0 for
+checkpoint. Its field 1, num_shards, is the number of data files. Its field 2, endianness, is 0 for
 little-endian.
 
 Sources: tensorflow/core/protobuf/tensor_bundle.proto and tensorflow/core/lib/io/table_format.txt
@@ -92,7 +101,7 @@ import numpy as np
 
 from weights import map_file, map_tree, shapes_of
 
-DATA = ".data-00000-of-00001"  # how the name of a data file ends
+DATA = ".data-00000-of-00001"  # how the name of a data file ends; for other modules
 MAGIC = bytes.fromhex("57fb808b247547db")
 VARINT, BYTES, FIXED32 = 0, 2, 5  # three kinds of value in protobuf: the low 3 bits of a tag
 FLOAT32, STRING = 1, 7  # TensorFlow's numbers of two dtypes
@@ -102,7 +111,7 @@ def read_prefix(path):
     """What the file `checkpoint` calls the two other files, such as "model.ckpt".
 
     TensorFlow may have written the whole path on the machine it ran on. Only the last part of it
-    is used. Raises ValueError if the file names none.
+    is used. Raises ValueError if the file gives no name.
     """
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
@@ -116,7 +125,7 @@ def read_prefix(path):
 #
 # The bytes may be anything: a damaged index, a web page, a file made to do harm. The functions
 # below trust none of them. They use memory in proportion to the file's size, and raise ValueError
-# for what is wrong. Their messages call the file "it"; `read_index` puts its path in front.
+# for what is wrong. Their error messages call the file "it"; `read_index` puts its path in front.
 
 
 def take(data, position, size):
@@ -131,11 +140,11 @@ def read_varint(data, position):
     """The varint at a position, and the position after it."""
     number = 0
     for n_bits in range(0, 70, 7):
-        (byte,), position = take(data, position, 1)
+        [byte], position = take(data, position, 1)  # byte: an int
         number |= (byte & 127) << n_bits
         if byte < 128:
             return number, position
-    raise ValueError("it has a number of more than ten bytes")  # ten hold 70 bits
+    raise ValueError("it has a number of more than ten bytes")  # ten are enough for 64 bits
 
 
 def read_handle(data, position):
@@ -167,17 +176,18 @@ def read_block(data, offset, size):
         n_new, position = read_varint(block, position)
         n_value, position = read_varint(block, position)
         if n_shared > len(key):
-            raise ValueError("a key of it shares more than there is")
+            raise ValueError("a key shares more bytes than the key before it has")
         new, position = take(block, position, n_new)
         value, position = take(block, position, n_value)
         key = key[:n_shared] + new
         entries.append((key, value))
-        # A byte of a key can be shared by the 15 entries after it, up to the next restart. So all
-        # keys together have at most 16 times the bytes of the block. In a block made to do harm,
-        # each key could contain the whole one before it, and they could have terabytes.
+        # In a good block, a byte of a key is shared by at most 15 entries after it, up to the next
+        # restart. So all keys together have at most 16 times the bytes of the block. This loop does
+        # not look at the restarts. In a block made to do harm, every key could repeat the whole key
+        # before it, and the keys together could fill terabytes.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
-            raise ValueError("its keys are longer than its bytes allow")
+            raise ValueError("its keys are longer than its size allows")
     return entries
 
 
@@ -209,6 +219,7 @@ def read_number(fields, number, kind=VARINT):
 def read_tensor(message):
     """What a BundleEntryProto says of one tensor: a dict."""
     fields = read_fields(message)
+    # If a field that holds a message comes more than once, protobuf joins the messages.
     shapes = [read_fields(shape) for shape in fields.get((2, BYTES), [])]
     dims = [read_fields(dim) for shape in shapes for dim in shape.get((2, BYTES), [])]
     return {
@@ -232,7 +243,8 @@ def read_table(data):
     table, end = {}, 0
     for _, handle in read_block(data, offset, size):
         offset, size, _ = read_handle(handle, 0)
-        if offset < end:  # if thousands of handles led to one block, it would be read as often
+        # Without this, thousands of handles could lead to one block, which would be read each time.
+        if offset < end:
             raise ValueError("its blocks overlap")
         end = offset + size
         table.update(read_block(data, offset, size))
@@ -243,7 +255,8 @@ def read_index(path):
     """Where each tensor is in the data file, and what it is.
 
     Returns a dict of name -> dict of dtype, shape, shard_id, offset, size and crc32c. Offset and
-    size count bytes. Raises ValueError, naming the file, if it is no such index.
+    size count bytes. Raises ValueError, naming the file, if it is not the index of a checkpoint of
+    TensorFlow, or not of a kind that is supported.
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -251,6 +264,7 @@ def read_index(path):
         table = read_table(data)
         header = read_fields(table.pop(b"", b""))
         tensors = {name.decode("utf-8", "replace"): read_tensor(table[name]) for name in table}
+        # (Without a header, the number of data files counts as 0.)
         if read_number(header, 1) != 1 or any(tensor["shard_id"] for tensor in tensors.values()):
             raise ValueError("its checkpoint may have several data files; only one is supported")
         if read_number(header, 2) != 0:
@@ -266,7 +280,7 @@ def read_index(path):
 def stored_shape(name, shape):
     """The shape of a weight in OpenAI's checkpoints, where a matrix is [1, in, out].
 
-    A name that ends in "/w" is that of a matrix, such as "c_attn/w". Its "c_" is for convolution:
+    A name that ends in "/w" belongs to a matrix, such as "c_attn/w". Its "c_" is for convolution:
     OpenAI's code treats a product with a matrix as a convolution of width 1, with the same result.
     """
     return (1, *shape) if name.endswith("/w") else shape
@@ -292,7 +306,8 @@ def check_tensors(path, tensors, hparams):
         if size != 4 * math.prod(shape):
             raise ValueError(f"{path}: {name} has {size} bytes, which do not make {shape}")
 
-    map_tree(check, shapes_of(hparams))
+    map_tree(check, shapes_of(hparams))  # calls check with the name and the shape of each weight
+    # Layers are named h0, h1, h2, ..., so this would be a weight of one layer too many.
     if f"model/h{hparams['n_layer']}/ln_1/g" in tensors:
         raise ValueError(f"{path} lists more layers than n_layer in hparams.json")
 
@@ -322,7 +337,8 @@ def bytes_of(tensor, data):
 def build_params(data, tensors, hparams):
     """The tree of weights that weights.py shows: float32 arrays in the memory of `data`.
 
-    No number is copied: the file holds them as little-endian float32 already.
+    No number is copied: the file holds them as little-endian float32 already. The 1 in front of a
+    matrix's stored shape is dropped.
     """
 
     def weight(name, shape):
@@ -334,9 +350,9 @@ def build_params(data, tensors, hparams):
 def check_data(path, tensors, hparams):
     """Compares all tensors of a data file with their checksums; returns how many there were.
 
-    Raises ValueError if one differs, or if a weight of the model is infinite or not a number.
-    Strings, which TensorFlow may have saved too, have another kind of checksum and are left out.
-    Empty tensors have none.
+    tensors must have passed `check_tensors`. Raises ValueError if a checksum differs, or if a
+    weight of the model is infinite or not a number. Strings, which TensorFlow may have saved too,
+    have another kind of checksum and are left out. Empty tensors have none.
     """
     data = map_data(path, tensors)
     numeric = {name: tensors[name] for name in tensors if tensors[name]["dtype"] != STRING}
@@ -359,53 +375,64 @@ def check_data(path, tensors, hparams):
 # it again gives a different number. TensorFlow uses CRC-32C, which has 32 bits.
 #
 # A CRC is the remainder of a division. The bits of the data are read as one long binary number and
-# divided by a fixed number of 33 bits, but with xor in the place of plus and minus, so that nothing
-# is ever carried from bit to bit. The bits of each byte are read lowest first, so the lowest bit of
-# a word is the front of the number, and adding a zero at its end is a shift to the right. A word of
-# 32 bits is shorter than the divisor, so it is its own remainder. All the data is the xor of its
-# words, each followed by as many zeros as there are bits after it. So each word can be treated
-# alone, and NumPy can work on thousands of words at once, because of two facts:
+# divided by a fixed number of 33 bits, the divisor. In this arithmetic, plus and minus are both
+# xor, so nothing is ever carried from bit to bit.
 #
-#     remainder(a xor b)       = remainder(a) xor remainder(b)
-#     remainder(a, then zeros) depends on remainder(a) only; `shift` computes it
+# Data is taken in words of 32 bits: four bytes, the lowest first. In the long number, the lowest
+# bit of a word comes first and its highest bit last. A word is shorter than the divisor, so it is
+# its own remainder.
 #
-# The data is laid out in rows of ROW words. To go from one row to the next, each word is shifted by
-# a row (as if a row of zeros followed it) and xor-ed with the word below it. In the end one row
-# remains. Its first half is shifted onto its second half, again and again, until a single word
-# remains. With rows of 4 words, eight words go like this ("+" is xor, "a<4" is a, shifted by 4
-# words):
+# Below, to shift a word by n words means: to take the remainder of this word followed by n words of
+# zeros. All the data is the xor of its words, each with zeros in the place of all that comes after
+# it. The remainder of a xor is the xor of the remainders:
 #
-#     a b c d  e f g h   ->   a<4 + e   b<4 + f   c<4 + g   d<4 + h     one row: call it i j k l
-#     i j k l            ->   i<2 + k   j<2 + l                         half a row: m n
-#     m n                ->   m<1 + n                                   the remainder
+#     remainder(a xor b) = remainder(a) xor remainder(b)
+#
+# So the remainder of the data is the xor of its words, each shifted by the number of words after
+# it. NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. Each
+# row is shifted by ROW words and xor-ed with the next row, until one row remains. Then the first
+# half of this row is shifted and xor-ed with the second half, again and again, until one word
+# remains. With rows of 4 words, the rows "a b c d" and "e f g h" go like this ("+" is xor, "a<4" is
+# a, shifted by 4 words):
+#
+#     a<4 + e   b<4 + f   c<4 + g   d<4 + h     one row: call it i j k l
+#     i<2 + k   j<2 + l                         half a row: m n
+#     m<1 + n                                   the remainder
 #
 # ROW is a power of two, so all shifts are by 1, 2, 4, 8, ... words.
+#
+# The standard has two more rules. Before the division, the first 32 bits of the data are inverted,
+# that is, xor-ed with 0xFFFFFFFF. A word in front of the data does the same if, shifted by one
+# word, it is 0xFFFFFFFF: this is START. And a word of zeros follows the data.
 
 ROW = 2**14  # words
 DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit, and with the bits in the order above
-START = b"\x54\x64\x1f\x64"  # the standard begins with the remainder 0xFFFFFFFF instead of 0. A
-# word in front of the data has the same effect if it becomes 0xFFFFFFFF when shifted by one word.
+START = b"\x54\x64\x1f\x64"
 MASK = 0xA282EAD8  # from tensorflow/core/lib/hash/crc32c.h
 
 
 @functools.cache
 def shift_tables(n_words):
-    """Tables for `shift`: uint32 [4, 256], what a word with only one byte other than 0 becomes.
+    """Tables for a shift by n_words, a power of two: uint32 [4, 256].
 
-    tables[i][value] is for the word in which byte i is `value`. A word of four bytes is the xor of
-    four such words. n_words is a power of two.
+    tables[i][value] is what becomes of a word in which byte i is `value` and the other three bytes
+    are 0. Every word is the xor of four such words.
     """
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)  # the 32 words with a single bit
     if n_words == 1:
         shifted = bits
-        for _ in range(32):  # one step of the division for each bit of a word
+        # Append 32 zeros to each word, one at a time: its bits move one place to the right. If a 1
+        # falls out at the right, which is the front of the number, the number is as long as the
+        # divisor, so we subtract the divisor: xor. (Its top bit cancels the 1 that fell out.)
+        for _ in range(32):
             shifted = (shifted >> 1) ^ (shifted & 1) * np.uint32(DIVISOR)
     else:
         shifted = shift(shift(bits, n_words // 2), n_words // 2)
 
     tables = np.zeros((4, 1), dtype=np.uint32)
-    # For bit 0 to bit 7, in all four bytes at once: the tables so far hold the values without this
-    # bit. A copy of them, xor-ed with what the bit becomes, holds the values with it.
+    # Each table begins with its entry for the byte 0, and is doubled eight times: after entries for
+    # all bytes below 2**k come those for the bytes that also have bit k. These are the same
+    # entries, xor-ed with what bit k becomes. (`bit` is what it becomes in each of the four bytes.)
     for bit in shifted.reshape(4, 8).T:
         tables = np.concatenate([tables, tables ^ bit[:, None]], axis=1)
     return tables
@@ -422,12 +449,12 @@ def shift(words, n_words):
 def masked_crc32c(data):
     """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int.
 
-    TensorFlow masks a CRC: it rotates the bits and adds MASK. It does so because a CRC of data that
-    holds other CRCs would be worse at finding errors.
+    TensorFlow masks a CRC: it rotates the bits and adds MASK. For the blocks of the index hold the
+    CRCs of tensors, and a CRC is worse at finding errors in data that holds CRCs.
     """
-    # The first part is START and the bytes at the beginning of the data that are left when the rest
-    # is whole rows. With START they may be longer than one row, so they are filled up to two rows,
-    # with zeros in front, which change nothing.
+    # The data is cut in two, so that the second part consists of whole rows. The first part, less
+    # than a row, gets START in front. That may be a little more than one row, so zeros in front
+    # fill it up to two rows. Zeros in front of a number change nothing.
     n_first = len(data) % (4 * ROW)
     first = START + bytes(data[:n_first])
     first = first.rjust(2 * 4 * ROW, b"\0")
@@ -439,6 +466,6 @@ def masked_crc32c(data):
     while len(row) > 1:
         half = len(row) // 2
         row = shift(row[:half], half) ^ row[half:]
-    # By the standard, a word of zeros follows the data, and all bits are inverted at the end.
+    # A word of zeros follows the data, and all bits are inverted at the end.
     crc = int(shift(row, 1)[0]) ^ 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + MASK) % 2**32
+    return ((crc >> 15 | crc << 17) + MASK) % 2**32  # of crc << 17, too, 32 bits are left

@@ -4,6 +4,8 @@
     encoder.encode("Hello world")  ->  [15496, 995]
     encoder.decode([15496, 995])   ->  "Hello world"
 
+("124M" is OpenAI's smallest GPT-2, and the name of its folder in the folder "models".)
+
 The GPT-2 model itself works only with ids. An id is the number of a token in the model's
 vocabulary. A token is a sequence of bytes of text in UTF-8: often a word together with the space
 before it, or a part of a longer word. Each of the 256 single bytes is a token too. So any text, in
@@ -46,12 +48,14 @@ character, a space as "Ġ": see `byte_alphabet`.
     encoder.json    {"!": 0, ..., "Ġworld": 995, ..., "Hello": 15496, ..., "<|endoftext|>": 50256}
 
 encoder.json has an id for every token: for the 256 single bytes, for the results of the 50,000
-merges, and for <|endoftext|>, which makes 50,257. The token <|endoftext|> marks the end of a text.
-It stood between the texts that the model was trained on. When the model writes a text, it produces
-this token where it considers the text finished. No merge makes it, so `encode` never returns it.
+merges, each of which makes another token, and for <|endoftext|>, which makes 50,257. The token
+<|endoftext|> marks the end of a text. It stood between the texts that the model was trained on.
+When the model writes a text, it produces this token where it considers the text finished. No merge
+makes it, so `encode` never returns it.
 
 Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words, starting from characters. The GPT-2
-paper (Radford et al. 2019, section 2.2) starts from bytes. The format of the two files, and PIECE
+paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them, so no
+character can be missing from the vocabulary. The format of the two files, and PIECE
 below, are those of OpenAI's own tokenizer, src/encoder.py in github.com/openai/gpt-2.
 """
 
@@ -70,7 +74,8 @@ import regex  # unlike the standard library's re, it supports \p{L}, any letter 
 # "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
-    '(?:s|t|re|ve|m|ll|d)    # the end of a contraction such as I'm (not of I'M, not with ’)
+    '(?:s|t|re|ve|m|ll|d)    # the end of a contraction such as I'm, but not with capitals (I'M)
+                             #   or with a curly apostrophe (I’m)
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
@@ -92,16 +97,18 @@ def merge(piece, ranks):
 
     A token stands in `tokens` at the place of its first byte, and the places of its other bytes
     hold b"". `before` and `after` lead from a token to the places of its neighbours. After the
-    first merge of "Hello" ("-" is an old value, for no token stands at that place any more):
+    first merge of "Hello":
 
         place     0    1    2    3    4
         tokens    H    e    ll   b""  o
         before   -1    0    1    -    2      -1: no token is before this one
         after     1    2    4    -    5       5: no token comes after this one
 
+    "-" is an old value that is not used any more, because no token stands at that place.
+
     To search all pairs for the lowest rank before each merge would take n * n time for n bytes.
-    Instead, the pairs wait in a heap, which quickly hands out the one of lowest rank. This way, all
-    merges together take n log n time.
+    Instead, the pairs wait in a heap, `candidates`, as (rank, place of the left token). A heap
+    quickly hands out the entry of lowest rank. This way, all merges together take n log n time.
     """
     n_bytes = len(piece)
     tokens = [piece[i : i + 1] for i in range(n_bytes)]
@@ -115,10 +122,11 @@ def merge(piece, ranks):
     while candidates:
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
-        # The pair may be out of date: since it was put on the heap, one of the two tokens may have
-        # been joined with the neighbour on its other side. Then the place `left` now holds b"", or
-        # the last token, or the first token of a different pair. No merge contains b"", and a
-        # different pair has a different rank or none.
+        # The entry may be out of date: since it was put on the heap, one of its two tokens may have
+        # been joined with the neighbour on its other side. If that was the left token, its place
+        # now holds b"", and no merge contains b"". If it was the right token, the left token now
+        # has a longer neighbour, so the pair has a different rank or none. Or it has joined this
+        # longer neighbour since, and is now the last token, which makes no pair.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -166,10 +174,10 @@ class Encoder:
         replaced by U+FFFD.
         """
         try:
-            text.encode()
+            text.encode()  # only to see whether it can be written in UTF-8
         except UnicodeEncodeError:
-            # In UTF-16, two matching halves next to each other are one character. Only a half that
-            # is alone becomes U+FFFD.
+            # The way through UTF-16 joins two matching halves that stand next to each other into
+            # the character that they mean. A half that is alone becomes U+FFFD.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))
@@ -188,7 +196,8 @@ class Encoder:
         """The text of a list of ids. Raises ValueError for an id that no token has.
 
         Decode all ids of a text in one call: the bytes of one character may be spread over
-        several tokens. Bytes that are not UTF-8, such as half a character, become U+FFFD.
+        several tokens. Bytes that are not UTF-8, such as half a character, become U+FFFD. The id of
+        <|endoftext|> becomes these 13 characters.
         """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
@@ -232,8 +241,8 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
-    # A character that stands for a byte becomes chr(byte), and Latin-1 encodes chr(byte) as that
-    # byte. So "Ġ" becomes " ", and then b" ".
+    # `translate` replaces each character by the one whose code is the byte. Latin-1 then encodes
+    # this character as the byte itself. So "Ġ" becomes " ", and then b" ".
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 

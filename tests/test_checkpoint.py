@@ -419,7 +419,7 @@ def test_a_small_index_cannot_make_a_large_table(tmp_path):
     (tmp_path / "blocks.index").write_bytes(index_of(repeated, n_handles=20_000))
 
     start = time.perf_counter()
-    with pytest.raises(ValueError, match="keys are longer than its bytes allow"):
+    with pytest.raises(ValueError, match="keys are longer than its size allows"):
         checkpoint.read_index(tmp_path / "keys.index")
     with pytest.raises(ValueError, match="overlap"):
         checkpoint.read_index(tmp_path / "blocks.index")

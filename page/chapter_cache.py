@@ -50,7 +50,8 @@ def chapter(run):
         sentences(
             f"The first step read {count(T, 'token')}, the second 1 token, {{}}. "
             + ("" if T == 1 else f"The first step needed {counts[0][2] / counts[1][2]:.1f} times "
-               "as many multiplications with weights."), run.token(run.new_ids[0]),
+               f"as many multiplications with weights, not {T} times as many, because each step "
+               "computes logits for its last token only."), run.token(run.new_ids[0]),
         ),
         sentences(
             f"To test it, all {ids.size} tokens were also given at once, without a cache. The "

@@ -40,8 +40,8 @@ def chapter(run):
             f"*top-p* (here {p}) keeps the likeliest, as few as are needed to reach the "
             "probability p. They are called the *nucleus*. Tokens that are not kept get the "
             "probability 0, shown as –, and those that are kept add up to 1 again. Top-p comes "
-            "last, so that p is a share of the probabilities that are really drawn with: those "
-            "after temperature, among the tokens that top-k has kept."
+            "last, so p is measured on the probabilities after temperature and top-k, not on those "
+            "that the model gave."
         ),
         prose(
             "In the tables, *tempered* is the logit after temperature. The largest logit of the "

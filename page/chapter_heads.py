@@ -27,12 +27,14 @@ def chapter(run):
         for (layer, head), said in seen.items()
     ]
     if findings:
+        if found:
+            findings.append("Averages are over the rows from the third token on.")
         findings.insert(0, sentences(
             "In these pictures, a row is a token that looks, and a column is a token that it looks "
             "at. The stronger the colour, the larger the attention weight. (The colour follows the "
             "square root of the weight, so that small weights can be seen too.) Grey cells are "
-            "later tokens, which the causal mask hides. A black line marks where a new token was "
-            "made."
+            "later tokens, which the causal mask hides. Below a black line, a new step begins: it "
+            "reads the token that was just added."
         ))
     ideas = [
         prose(
@@ -66,8 +68,8 @@ def chapter(run):
             "weights are 0. In training, the model guesses at every position of a text at once, so "
             "the next token is there to be seen, and the mask hides it. When the model writes, no "
             "token stands after the last one. But the mask still matters for the earlier tokens: "
-            "without it, their values would differ from those in training, and they would change "
-            "with each token that is added."
+            "without it, all that is computed for them would differ from what it was in training, "
+            "and would change with each token that is added."
         ),
     ]
     reading = prose(
@@ -126,13 +128,14 @@ def habits(squares):
                  for place, rows in heads.items()}
         place = max(means, key=means.get)
         if means[place] >= 0.4:
-            sentence = f"Of the heads shown, it looks most at {words}"
+            sentence = f"Of all heads drawn below, it looks most at {words}"
             found.append((place, sentences(sentence, percent(means[place])), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
     place = max(spread, key=spread.get)
     if spread[place] >= 0.95:
-        words = "It looks at all tokens nearly alike: what it gathers is their average."
-        found.append((place, sentences(words), "all alike"))
+        words = ("Of all heads drawn below, it spreads its weight most evenly: what it gathers is "
+                 "close to an average of all tokens.")
+        found.append((place, sentences(words), "most even"))
     return found
 
 

@@ -94,7 +94,8 @@ def findings(run):
     sizes = [size_of(x[-1]) for x in stream]
     found.append(sentences(
         f"The size of the last token’s vector goes from {short(sizes[0], 2)} to "
-        f"{short(sizes[-1], 2)}, as each layer adds to it."
+        f"{short(sizes[-1], 2)}, as each layer adds to it. (The sizes in the table do not add up, "
+        "because the added numbers partly cancel.)"
     ))
     return found + outlier(run)
 
@@ -114,9 +115,9 @@ def outlier(run):
     middle = short(np.median(np.abs(values)), 2)
     return [sentences(
         f"The number farthest from 0 that any layer adds is {short(values[i, j], 3)}. The {part} "
-        f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of what it adds "
-        f"is nearer to 0 than {middle}. Trained models often have such outliers. In the pictures "
-        f"they have the full colour, like all numbers beyond ±{short(stream_limit(run, 0), 2)}.",
+        f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of all numbers "
+        f"that it adds lie between -{middle} and {middle}. Trained models often have such "
+        f"outliers. In the pictures they have the full colour, like all numbers beyond ±{short(stream_limit(run, 0), 2)}.",
         run.token(run.ids_read[i]),
     )]
 

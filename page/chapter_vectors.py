@@ -117,7 +117,8 @@ def outlier(run):
         f"The number farthest from 0 that any layer adds is {short(values[i, j], 3)}. The {part} "
         f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of all numbers "
         f"that it adds lie between -{middle} and {middle}. Trained models often have such "
-        f"outliers. In the pictures they have the full colour, like all numbers beyond ±{short(stream_limit(run, 0), 2)}.",
+        "outliers. In the pictures they have the full colour, like all numbers beyond "
+        f"±{short(stream_limit(run, 0), 2)}.",
         run.token(run.ids_read[i]),
     )]
 

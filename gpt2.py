@@ -178,8 +178,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     below, explains why what is kept is still right.)
 
     mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
-    the new token may look at, and -inf in the columns of tokens that come after it in the text. The
-    mask is the same for all samples and heads.
+    the new token may look at, and -inf, which softmax turns into the weight 0, in the columns of
+    tokens that come after it in the text. The mask is the same for all samples and heads.
     layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. It already
     holds the keys and values of earlier calls, and its last T places are free. It is a view: what
     is written into it is written into the cache.
@@ -189,8 +189,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # The 3C columns of c_attn are C for the queries, then C for the keys, then C for the values. In
     # each group, the first D belong to the first head, the next D to the second, and so on. So the
-    # axis of 3 comes before H in `split`. The transpose moves it to the front, and q, k and v are
-    # its three parts.
+    # axis of 3 comes before H in `split`. The transpose moves the axis of 3 to the front, so that
+    # unpacking gives q, k and v.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -227,8 +227,8 @@ def block(x, layer, n_head, mask, layer_kv):
     one layer has written is there for all later layers to read.
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
-    (this is called pre-norm). x may grow as every layer adds to it, but what they read always has
-    the same scale.
+    (this is called pre-norm). x may grow as every layer adds to it, but what attention and the mlp
+    read always has the same scale.
     """
     attn_in = layer_norm(x, **layer["ln_1"])                                # [B, T, C]
     attn_out = attention(attn_in, n_head, mask, layer_kv, **layer["attn"])  # [B, T, C]
@@ -256,9 +256,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token does. The cost of
-    one more token then has two parts. All parameters, 4 bytes each and 0.5 GB together, have to be
-    read from memory once, which takes most of the time. And the token's query is compared with S
-    keys in every head, which takes longer as the text grows, up to S = n_ctx.
+    one more token then has two parts. Nearly all parameters, 4 bytes each and 0.5 GB together, have
+    to be read from memory once, which takes most of the time. And the token's query is compared
+    with S keys in every head, which takes longer as the text grows, up to S = n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from its vector there.
     This vector depends on the token itself and on those before it, but never on a later token,
@@ -267,9 +267,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     kept: a token's query is used only in the call that is given the token.)
 
     A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
-    computed once. Always go on from the cache that was returned last. While there is room in
-    the array of a cache, the next cache uses the same array. So going on from an older cache would
-    overwrite the keys and values that were added since.
+    computed once. Always go on from the cache that was returned last. While kv has room, the next
+    cache is the same kv with a larger S. So going on from an older cache would overwrite the keys
+    and values that were added since.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -386,7 +386,7 @@ def keep_top_k(logits, k):
 
 
 def keep_top_p(logits, p):
-    """Top-p, or nucleus sampling: keeps the likeliest tokens that together reach p, [V].
+    """Top-p, or nucleus sampling: keeps the likeliest tokens, just enough to reach p, [V].
 
     Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach
     0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
@@ -551,8 +551,8 @@ def main(
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # Each sample has a seed of its own, so its draws do not depend on the batch it is in. (Each
-        # call of spawn goes on after the seeds of the call before.)
+        # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
+        # (spawn never gives the same seed twice, so the next batch gets new ones.)
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -203,7 +203,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # Scores of +8 and -8 would be common, and softmax would give nearly all weight to one token,
     # even where several match well. Divided by sqrt(D), scores would have the variance 1. We divide
     # the query, and so all scores that are made with it.
-    # (For speed only: not np.sqrt, whose float64 would make NumPy 2 compute the rest in float64.)
+    # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
+    # rest in float64.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -281,13 +282,13 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The causal mask ("causal": nothing depends on what comes later). At the end, below, only the
     # vector of the last token is used, and the last token may look at all others. So why hide
-    # anything from the others? Because the last token sees them only through their keys and values.
-    # From the second layer on, these are made from vectors that depend on what the others saw.
+    # anything from the earlier tokens? Because the last token reads their keys and values. From the
+    # second layer on, these keys and values depend on what the earlier tokens saw.
     #
-    # If the others saw later tokens, two things would go wrong. First, their vectors would be of a
-    # kind that the model never met in training. There, every position had to guess the token after
-    # it, so none was allowed to look ahead. Second, their vectors would change with each token that
-    # is added, so nothing could be cached.
+    # If the earlier tokens saw later ones, two things would go wrong. First, their vectors would be
+    # of a kind that the model never met in training. In training, every position had to guess the
+    # token after it, so none was allowed to look ahead. Second, their vectors would change with
+    # each token that is added, so beyond the first layer nothing could be cached.
     #
     # For a single new token, the mask is a row of zeros: no token comes after it.
     positions = np.arange(n_past, S)                           # [T]
@@ -378,8 +379,8 @@ def keep_top_k(logits, k):
     """Top-k: keeps the k likeliest tokens, and sets the rest to -inf, [V]. k = 0 keeps all."""
     if k == 0 or k >= len(logits):
         return logits
-    # For speed only: rank only the tokens from the k-th largest logit up, not all 50,257. (If
-    # logits are equal, these can be more than k.)
+    # For speed only: rank only the tokens whose logit is at least the k-th largest, not all 50,257.
+    # (If logits are equal, there can be more than k such tokens.)
     kth_largest = np.partition(logits, -k)[-k]
     candidates = np.where(logits >= kth_largest, logits, -np.inf)  # [V]
     return keep_only(logits, ranked(candidates)[:k])               # [V]
@@ -406,8 +407,8 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    The order is OpenAI's. Top-p comes last, so that the probabilities it adds up are those that we
-    would draw with: after temperature has changed them, and among the k tokens that top-k has left.
+    The order is OpenAI's. Top-p comes last because it adds up probabilities. These should be the
+    ones that we would draw with if there were no top-p, and temperature and top-k change them.
     (Temperature and top-k could be swapped: the k likeliest tokens stay the same.)
     """
     if temperature == 0:
@@ -471,7 +472,7 @@ def generate(
     checks.check_generate(inputs, n_vocab, n_ctx, n_tokens_to_generate, temperature, top_k, top_p)
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
-    window = np.tile(inputs, (B, 1))  # all ids that the model knows of, [B, S]
+    window = np.tile(inputs, (B, 1))  # all ids so far, needed to start over, [B, S]
     new_ids, cache = window[:1], None  # the prompt is the same for all, so one row is enough
 
     for _ in range(n_tokens_to_generate):

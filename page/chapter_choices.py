@@ -88,7 +88,7 @@ class Drawing:
             self.tempered = inner["scale_by_temperature"].returned.value
             self.noise = np.full_like(self.tempered, np.nan)  # there is none where nothing is left
             self.noise[sample.summaries("ids")[-1].value] = sample.summaries("noise")[-1].value
-        self.in_order = list(self.logits.argsort(kind="stable")[::-1])
+        self.in_order = list(gpt2.ranked(self.logits))  # as top-k and top-p rank them
         self.best = self.in_order[0]
         self.rank = 1 + self.in_order.index(self.drawn)
 
@@ -146,7 +146,7 @@ def choice_table(run, drawing):
     n_kept = drawing.n_kept.get("top_p", 0)
     ranks = {*range(1, LIKELIEST + 1), n_kept, n_kept + 1, drawing.rank}
     rows, above = [], 0
-    for rank in sorted(ranks & set(range(1, drawing.logits.size + 1))):
+    for rank in sorted(rank for rank in ranks if 1 <= rank <= len(drawing.in_order)):
         if rank - above > 1:
             rows.append(gap(drawing, rank - above - 1))
         above, id = rank, drawing.in_order[rank - 1]

@@ -21,21 +21,20 @@ def chapter(run):
     seen = collections.defaultdict(list)  # what there is to say of a head
     for place, sentence in strongest(run, squares) + [(place, words) for place, words, _ in found]:
         seen[place] += [sentence, " "]
-    findings = [
+    reading = sentences(
+        "In a picture of a head, a row is a token that looks, and a column is a token that it "
+        "looks at. The stronger the colour, the larger the attention weight. (The colour follows "
+        "the square root of the weight, so that small weights can be seen too.) Grey cells are "
+        "later tokens, which the causal mask hides. Below a black line, a new step begins: it "
+        "reads the token that was just added."
+    )
+    findings = [reading] + [
         tag("div", tag("span", tag("b", f"{named(layer, head)}. "), *said),
             drawn(run, *squares[layer], layer, head), class_="shown")
         for (layer, head), said in seen.items()
     ]
-    if findings:
-        if found:
-            findings.append("Averages are over the rows from the third token on.")
-        findings.insert(0, sentences(
-            "In these pictures, a row is a token that looks, and a column is a token that it looks "
-            "at. The stronger the colour, the larger the attention weight. (The colour follows the "
-            "square root of the weight, so that small weights can be seen too.) Grey cells are "
-            "later tokens, which the causal mask hides. Below a black line, a new step begins: it "
-            "reads the token that was just added."
-        ))
+    if found:
+        findings.append("Averages are over the rows from the third token on.")
     ideas = [
         prose(
             "By attention, and by nothing else: everywhere else in the model, each token’s vector "
@@ -72,15 +71,11 @@ def chapter(run):
             "and would change with each token that is added."
         ),
     ]
-    reading = prose(
-        "Each picture is one head. A row is a token that looks, a column is a token that it looks "
-        "at. The colour follows the square root of the weight. Grey is hidden by the causal mask."
-    )
     return tag(
         "div",
         opening("How does a token learn what stands before it?", [*ideas, example(run)],
                 findings),
-        tag("h3", "All heads"), reading, steps(run, starts),
+        tag("h3", "All heads"), steps(run, starts),
         *(pictures(run, layer, *square, notes) for layer, square in squares.items()),
     )
 

@@ -138,6 +138,10 @@ def test_candidates_are_the_likeliest_of_an_untraced_run(page, ids, new_ids, tin
                    for row in left)
         assert all((row[-1] == "–") == (row[-4] == "–") for row in rows)
 
+        kept = gpt2.keep_top_p(gpt2.keep_top_k(gpt2.scale_by_temperature(logits, 0.7), 40), 0.9)
+        n_kept = np.isfinite(kept).sum()
+        assert set(gpt2.ranked(logits)[n_kept - 1 : n_kept + 1]) <= set(listed)
+
 
 def test_attention_rows_add_up_to_one(page, ids, new_ids):
     """In every head, for every token that looks; and no token looks at a later one."""

@@ -20,11 +20,11 @@ is cut into several: below, three words become four tokens. The model itself see
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
        |                                    each token gathers information from itself and the
-       |                                    tokens before it. Mlp: changes each token's vector on
-       |                                    its own
+       |                                    tokens before it. Mlp: each token's vector is changed
+       |                                    without a look at the others
     x                                       a vector for each token          [B, T, C]
-       |  layer_norm, then wte              bring the last vector to a standard scale, then compare
-       |                                    it with every token's embedding
+       |  layer_norm, then wte              bring the last token's vector to a standard scale, then
+       |                                    compare it with every token's embedding
     logits                                  a score for every token          [B, V]
        |  sample                            pick one token
     326                                     its id
@@ -32,21 +32,21 @@ is cut into several: below, three words become four tokens. The model itself see
     " that"                                 its text; append it, and go round again
 
 All this is computed with fixed matrices and vectors of numbers: the parameters of the model, also
-called its weights. They were found in training. The model read 40 GB of text from web pages. At
-every position it had to guess the next token, and its parameters were changed, little by little, so
-that it guessed better. This file only uses the result. Where it gives numbers, they are those of
-OpenAI's smallest GPT-2, called 124M because it has 124 million parameters.
+called its weights. They were found in training: the model had to guess each token of 40 GB of text
+from the tokens before it, and its parameters were changed, little by little, so that it guessed
+better. This file only uses the result. The sizes given here are those of OpenAI's smallest GPT-2,
+called 124M because it has 124 million parameters.
 
 The model, the function `gpt2`, is called again and again while a text grows. Each call is given
 only the new tokens. What it needs from earlier tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
 first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
-same everywhere:
+same everywhere. (Heads, queries, keys and values are explained at `attention`.)
 
     B  samples: texts that are written side by side, as a batch
     T  tokens given to this call
-    S  tokens so far: those of earlier calls, then the T of this call
+    S  tokens so far: those of earlier calls, then the T of this call; at most n_ctx: 1,024
     V  tokens in the vocabulary (n_vocab): 50,257
     K  tokens that may still be picked, when sampling has ruled out the others
     C  numbers in a token's vector (n_embd): 768
@@ -56,15 +56,18 @@ same everywhere:
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. ln_1, ln_2 and ln_f (f for final) are layer norms, dicts with g and b.
-Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (Here "layer" means
-just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
+table of position embeddings. Layer norms are dicts with g and b: ln_1 stands before attention, ln_2
+before the mlp, and ln_f (f for final) after all layers. Names that begin with c_ are linear layers,
+dicts with a matrix w and a bias b. (A linear layer is just this matrix and bias, not one of the L
+layers.) weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
-if __name__ == "__main__":  # Not a part of GPT-2: this finds our files, and sets up the terminal.
+# Not a part of GPT-2: this sets up the terminal. (sys.path.insert is for `python -P`, which would
+# not find the files beside this one.)
+if __name__ == "__main__":
     import os
     import sys
 
@@ -90,7 +93,7 @@ def gelu(x):
     multiplied into one, and the mlp could do no more than this one matrix.
 
     The idea is to multiply x by the probability that a random number from the standard normal
-    (Gaussian) distribution is below x. The formula comes close to that: x / (1 + e^(-2z)), with
+    (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
     z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)), the form given by
     Hendrycks and Gimpel, arXiv 1606.08415.
     """
@@ -108,8 +111,8 @@ def softmax(x):
     # Subtracting the largest score divides every e^score by the same number. The shares stay the
     # same, and no e^score can overflow.
     shifted = x - x.max(axis=-1, keepdims=True)
-    # For speed only: the next two lines write into the array that is there already. New memory for
-    # a large array would take longer than the arithmetic.
+    # For speed only: the next two lines write into the array that exists already. New memory for a
+    # large array would take longer than the arithmetic.
     exps = np.exp(shifted, out=shifted)
     exps /= exps.sum(axis=-1, keepdims=True)
     return exps
@@ -157,8 +160,8 @@ def mlp(x, c_fc, c_proj):
 def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     """Multi-head attention: what each token gathers from itself and those before it, [B, T, C].
 
-    This is the only place where information passes from one token to another. The linear layer
-    c_attn makes three vectors from each token's vector:
+    This is the only place where information passes from one token to another. From each token's
+    vector, the linear layer c_attn makes a query, a key and a value:
 
         query   what this token looks for
         key     how other tokens can find it
@@ -169,9 +172,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1, that is 0.9
     of the first value plus 0.1 of the second.
 
-    H heads do this side by side. Each has its own queries, keys and values of D numbers, all made
-    from the whole vector, so that each head can look for something different. At the end c_proj
-    mixes what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
+    H heads do this side by side, so that each can look for something different. A token has a
+    separate query, key and value in each head, D numbers each. c_attn makes those of all heads at
+    once, from the token's whole vector: 3C numbers, which are then cut up. At the end c_proj mixes
+    what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
 
     The keys and values of tokens from earlier calls are not computed again. They are kept in the KV
     cache, and the queries of the T new tokens are compared with the keys of all S tokens. (`gpt2`,
@@ -187,10 +191,11 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     B, T, C = x.shape
     D = C // n_head
 
-    # The 3C columns of c_attn are C for the queries, then C for the keys, then C for the values. In
-    # each group, the first D belong to the first head, the next D to the second, and so on. So the
-    # axis of 3 comes before H in `split`. The transpose moves the axis of 3 to the front, so that
-    # unpacking gives q, k and v.
+    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C, the
+    # first D numbers belong to the first head, the next D to the second, and so on. So the axis of
+    # 3 comes before H in `split`. The transpose moves the axis of 3 to the front, where it can be
+    # unpacked into q, k and v. It also moves H before T: the @ below multiplies matrices in the
+    # last two axes, one pair for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -204,7 +209,7 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # even where several match well. Divided by sqrt(D), scores would have the variance 1. We divide
     # the query, and so all scores that are made with it.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
-    # rest in float64.)
+    # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -229,7 +234,7 @@ def block(x, layer, n_head, mask, layer_kv):
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
     (this is called pre-norm). x may grow as every layer adds to it, but what attention and the mlp
-    read always has the same scale.
+    read does not grow with it.
     """
     attn_in = layer_norm(x, **layer["ln_1"])                                # [B, T, C]
     attn_out = attention(attn_in, n_head, mask, layer_kv, **layer["attn"])  # [B, T, C]
@@ -257,15 +262,16 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token does. The cost of
-    one more token then has two parts. Nearly all parameters, 4 bytes each and 0.5 GB together, have
-    to be read from memory once, which takes most of the time. And the token's query is compared
-    with S keys in every head, which takes longer as the text grows, up to S = n_ctx.
+    one more token then has two parts. First, every parameter is read from memory and used once (of
+    wpe, only one vector is). Reading them, 0.5 GB, takes longer than calculating with them, and is
+    most of the cost. Second, the token's query is compared with S keys in every head. This takes
+    longer as the text grows, up to S = n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from its vector there.
     This vector depends on the token itself and on those before it, but never on a later token,
     because the mask hides later tokens. So key and value stay the same when tokens are added. Five
     tokens in one call give the same logits as three and then two, up to rounding. (Queries are not
-    kept: a token's query is used only in the call that is given the token.)
+    kept: a token's query is used only in the call in which the token is new.)
 
     A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
     computed once. Always go on from the cache that was returned last. While kv has room, the next
@@ -286,9 +292,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # second layer on, these keys and values depend on what the earlier tokens saw.
     #
     # If the earlier tokens saw later ones, two things would go wrong. First, their vectors would be
-    # of a kind that the model never met in training. In training, every position had to guess the
-    # token after it, so none was allowed to look ahead. Second, their vectors would change with
-    # each token that is added, so beyond the first layer nothing could be cached.
+    # of a kind that the model never met in training. There it had to guess each token from those
+    # before it, so no token was allowed to look ahead. Second, their vectors would change with each
+    # token that is added, so beyond the first layer nothing could be cached.
     #
     # For a single new token, the mask is a row of zeros: no token comes after it.
     positions = np.arange(n_past, S)                           # [T]
@@ -305,13 +311,14 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     for layer, layer_kv in zip(blocks, in_use):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # The only unknown token is the one after the last, so only the last vector goes on. (For one
-    # position, the logits take V * C multiplications, nearly half as many as all layers together.)
-    # Here too, a layer norm comes first.
+    # The only unknown token is the one after the last, so from here on only the last vector is
+    # used. (For one position, the logits take V * C multiplications, nearly half as many as all
+    # layers together. For the other positions, they would be wasted.) Here too, a layer norm comes
+    # first.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
-    # match, the higher the score. So wte is used twice, to read tokens and to predict them. This is
-    # called weight tying.
+    # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
+    # is called weight tying.
     last = x[:, -1]                                            # [B, C]
     normed = layer_norm(last, **ln_f)                          # [B, C]
     logits = linear(normed, wte.T)                             # [B, V]
@@ -321,9 +328,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 def with_room(kv, n_past, S, B):
     """The cache kv itself if it has room for S tokens of B samples, else a larger copy of it.
 
-    kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. The number of
-    places is rounded up to a multiple of 256, so that a copy is needed only once in 256 tokens. If
-    kv has one sample, each of the B samples gets a copy of it.
+    kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. An array
+    cannot grow, so the number of places is rounded up to a multiple of 256. While tokens come one
+    at a time, a copy is then needed only once in 256 tokens. If kv has one sample, each of the B
+    samples gets a copy of it.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -389,9 +397,10 @@ def keep_top_k(logits, k):
 def keep_top_p(logits, p):
     """Top-p, or nucleus sampling: keeps the likeliest tokens, just enough to reach p, [V].
 
-    Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach
-    0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
-    script leaves out the token with which p is reached, unless nothing would be left.)
+    p is above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two:
+    0.5 alone does not reach 0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv
+    1904.09751. (OpenAI's own script leaves out the token with which p is reached, unless nothing
+    would be left.)
     """
     if p == 1:
         return logits
@@ -407,9 +416,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    The order is OpenAI's. Top-p comes last because it adds up probabilities. These should be the
-    ones that we would draw with if there were no top-p, and temperature and top-k change them.
-    (Temperature and top-k could be swapped: the k likeliest tokens stay the same.)
+    The order, temperature, top-k, top-p, is OpenAI's. Top-p adds up probabilities. Temperature and
+    top-k change probabilities, so both come first, and top-p adds up what they have left. (These
+    two could be swapped: the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -436,15 +445,8 @@ CHUNK = 256
 
 
 def generate(
-    inputs,
-    params,
-    n_head,
-    n_tokens_to_generate,
-    rngs=None,
-    temperature=0.0,
-    top_k=0,
-    top_p=1.0,
-    stop_id=None,
+    inputs, params, n_head, n_tokens_to_generate,
+    rngs=None, temperature=0.0, top_k=0, top_p=1.0, stop_id=None,
 ):
     """Continues a prompt token by token. Yields int [B], the next id of each sample.
 
@@ -452,8 +454,8 @@ def generate(
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
-    stop_id: the id that ends a text. A sample that has drawn stop_id yields it again at every step,
-    until all samples have drawn it. None: all n_tokens_to_generate are made.
+    stop_id: the id that ends a text. For a sample that has drawn stop_id, it comes again at every
+    step, until all samples have drawn it. None: all n_tokens_to_generate are made.
     Raises ValueError for an argument out of range, and where the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -472,7 +474,7 @@ def generate(
     checks.check_generate(inputs, n_vocab, n_ctx, n_tokens_to_generate, temperature, top_k, top_p)
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
-    window = np.tile(inputs, (B, 1))  # all ids so far, needed to start over, [B, S]
+    window = np.tile(inputs, (B, 1))  # the ids since the last start, kept for the next, [B, S]
     new_ids, cache = window[:1], None  # the prompt is the same for all, so one row is enough
 
     for _ in range(n_tokens_to_generate):
@@ -503,16 +505,8 @@ def generate(
 
 
 def main(
-    prompt=None,
-    n_tokens_to_generate=40,
-    model_size="124M",
-    models_dir=None,
-    temperature=0.0,
-    top_k=0,
-    top_p=1.0,
-    nsamples=1,
-    batch_size=None,
-    seed=None,
+    prompt=None, n_tokens_to_generate=40, model_size="124M", models_dir=None,
+    temperature=0.0, top_k=0, top_p=1.0, nsamples=1, batch_size=None, seed=None,
 ):
     """Prints continuations of a prompt. `python gpt2.py --help` explains the options.
 
@@ -520,6 +514,8 @@ def main(
     Raises ValueError if an option is wrong or a file of the model is damaged, and OSError if a
     file cannot be read or fetched.
     """
+    # What is not about GPT-2 itself is in these files: options, prompts, printing, and the files of
+    # the model. They are imported only here, so that `import gpt2` needs no package but NumPy.
     import cli
     import printing
     import prompts
@@ -531,13 +527,11 @@ def main(
     top_k = checks.integer("top_k", top_k, lowest=0)
     top_p = checks.fraction("top_p", top_p)
     nsamples = checks.integer("nsamples", nsamples, lowest=1)
-    if batch_size is None:
-        batch_size = min(nsamples, 8)
+    batch_size = min(nsamples, 8) if batch_size is None else batch_size
     batch_size = checks.integer("batch_size", batch_size, lowest=1)
     if seed is not None:
         seed = checks.integer("seed", seed, lowest=0)
-    if models_dir is None:
-        models_dir = utils.MODELS_DIR
+    models_dir = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, models_dir)
     prompt = prompts.read_prompt(prompt)  # None: ask for prompts at the terminal
 
@@ -546,6 +540,7 @@ def main(
     n_ctx, n_head = hparams["n_ctx"], hparams["n_head"]
     stop_id = prompts.end_of_text(encoder)
     ids = None if prompt is None else prompts.encode_prompt(prompt, encoder, n_ctx)
+    # This tells the user, for example, that top_k has no effect at temperature 0.
     cli.note_no_effect(temperature, top_k, top_p, nsamples, seed)
     params = utils.load_params(model_size, models_dir, hparams)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "stop_id": stop_id}
@@ -553,7 +548,8 @@ def main(
     def answer(ids):
         """Prints the samples that continue one prompt."""
         # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
-        # (spawn never gives the same seed twice, so the next batch gets new ones.)
+        # (spawn never gives the same seed twice, so the next batch gets new ones.) If seed is None,
+        # choose_seed chooses one, and prints it.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)
@@ -579,10 +575,6 @@ if __name__ == "__main__":
 # /// script
 # requires-python = ">=3.10"
 # dependencies = [
-#     "numpy>=1.26",
-#     "regex>=2023.12.25",
-#     "requests>=2.31",
-#     "tqdm>=4.66",
-#     "fire>=0.7",
+#     "numpy>=1.26", "regex>=2023.12.25", "requests>=2.31", "tqdm>=4.66", "fire>=0.7",
 # ]
 # ///

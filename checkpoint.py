@@ -5,8 +5,8 @@
     data = map_data("model.ckpt.data-00000-of-00001", tensors)
     params = build_params(data, tensors, hparams)
 
-None of these compares the weights with their checksums, which would read the whole file:
-`check_data` does.
+None of these functions compares the weights with their checksums, because this means reading the
+whole file. `check_data` does it.
 
 hparams are the sizes of the model, from its file hparams.json. TensorFlow saves tensors, that is
 arrays of numbers: the weights of the model, and perhaps others that only training needs. It makes
@@ -15,7 +15,8 @@ two files, which it calls a tensor bundle:
     model.ckpt.data-00000-of-00001   the bytes of all tensors, one after another, nothing between
     model.ckpt.index                 a table: for each tensor its type, shape and place in the data
 
-A third file, `checkpoint`, is text. It says what the other two are called, here "model.ckpt".
+A third file, `checkpoint`, is text. It gives the name that the other two begin with, here
+"model.ckpt".
 
 
 The index
@@ -37,10 +38,10 @@ TensorFlow has none.)
     varint   a whole number in as few bytes as it needs: each byte holds 7 bits of it, the lowest
              bits first, and the top bit says that another byte follows. 384 is the two bytes 80 03
              (in hexadecimal): 0 + 3 * 128
-    block    entries, then a list of restarts (see below): 4 bytes for each, and 4 bytes for their
-             number. After the block, and not counted in its size, come one byte for the compression
-             (0: none) and 4 bytes of checksum (a masked CRC-32C, explained at the end), computed
-             from the block and that one byte
+    block    entries, then a list of restarts (see below): 4 bytes for each, and then 4 bytes that
+             say how many there are. Five bytes follow the block and are not counted in its size:
+             one for the compression (0: none), and 4 of checksum (a masked CRC-32C, explained at
+             the end), computed from the block and the byte for the compression
     entry    n_shared, n_new, n_value, three varints; then n_new bytes of the key, and n_value bytes
              of the value
 
@@ -48,13 +49,18 @@ Neighbouring keys are alike, so an entry leaves out what its key shares with the
 After "model/h0/attn/c_attn/b", the entry of "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and
 the single key byte "w". The first entry and every 16th after it are restarts: they share nothing,
 so that a search can begin there, and the list at the end of the block says where they are. The
-functions below read every entry. They need only the length of that list, to know where the entries
-end.
+functions below read every entry, so they need only the length of this list, which tells where the
+entries end.
 
 In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
-In the index block a value is the handle of a data block. Its key is one that would stand, in sorted
-order, between the keys of this data block and those of the next. It helps a search, and is not
-needed here.
+In the index block a value is the handle of a data block. The key beside it is not the name of a
+tensor. It is only some text by which a search can tell the keys of this data block from those of
+the next, and is not needed here.
+
+So to find a tensor by hand: read the footer, go to the index block, go to the data block, and read
+its entries one by one, until the key is the tensor's name. (Searching the file for the whole name
+may fail, because of the shared parts.) The value of this entry says where the tensor is in the data
+file.
 
 
 The messages
@@ -64,7 +70,7 @@ with its tag, a varint: 8 times the number of the field, plus the kind of its va
 
     0    a varint
     2    a length, which is a varint, and then that many bytes
-    5    4 bytes, the lowest first
+    5    4 bytes, little-endian (the lowest first)
 
 A field whose value is 0 is left out. A tensor's message, a BundleEntryProto, has these fields:
 
@@ -159,7 +165,7 @@ def read_block(data, offset, size):
     block, position = take(data, offset, size)
     trailer, _ = take(data, position, 5)
     if masked_crc32c(block + trailer[:1]) != int.from_bytes(trailer[1:], "little"):
-        raise ValueError("a block of it does not match its checksum")
+        raise ValueError("one of its blocks does not match its checksum")
     if trailer[0] != 0:
         raise ValueError("it is compressed, and TensorFlow's checkpoints are not")
 
@@ -167,7 +173,7 @@ def read_block(data, offset, size):
     n_restarts = int.from_bytes(block[-4:], "little")
     end = size - 4 * (n_restarts + 1)
     if end < 0:
-        raise ValueError("a block of it is shorter than its list of restarts")
+        raise ValueError("one of its blocks is shorter than its list of restarts")
 
     block = block[:end]
     entries, key, n_key_bytes, position = [], b"", 0, 0
@@ -181,10 +187,11 @@ def read_block(data, offset, size):
         value, position = take(block, position, n_value)
         key = key[:n_shared] + new
         entries.append((key, value))
-        # In a good block, a byte of a key is shared by at most 15 entries after it, up to the next
-        # restart. So all keys together have at most 16 times the bytes of the block. This loop does
-        # not look at the restarts. In a block made to do harm, every key could repeat the whole key
-        # before it, and the keys together could fill terabytes.
+        # This loop does not look at the restarts. In a block made to do harm, every key could
+        # repeat the whole key before it, and the keys together could fill terabytes. In a good
+        # block, a byte that is stored once belongs to at most 16 keys: its own, and those of the 15
+        # entries before the next restart. So all keys together have at most 16 times the bytes of
+        # the block.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its size allows")
@@ -278,10 +285,11 @@ def read_index(path):
 
 
 def stored_shape(name, shape):
-    """The shape of a weight in OpenAI's checkpoints, where a matrix is [1, in, out].
+    """The shape of a weight in OpenAI's checkpoints. The matrix of a linear layer is [1, in, out].
 
-    A name that ends in "/w" belongs to a matrix, such as "c_attn/w". Its "c_" is for convolution:
-    OpenAI's code treats a product with a matrix as a convolution of width 1, with the same result.
+    Its name ends in "/w", as in "c_attn/w". (wte and wpe are stored as they are.) The "c_" is for
+    convolution: OpenAI's code treats a product with a matrix as a convolution of width 1, with the
+    same result, and the 1 in the shape is this width.
     """
     return (1, *shape) if name.endswith("/w") else shape
 
@@ -378,9 +386,11 @@ def check_data(path, tensors, hparams):
 # divided by a fixed number of 33 bits, the divisor. In this arithmetic, plus and minus are both
 # xor, so nothing is ever carried from bit to bit.
 #
-# Data is taken in words of 32 bits: four bytes, the lowest first. In the long number, the lowest
-# bit of a word comes first and its highest bit last. A word is shorter than the divisor, so it is
-# its own remainder.
+# Data is taken in words of 32 bits: four bytes, the lowest first. (If their number is not a
+# multiple of four, zeros in front fill them up. Zeros in front of a number change nothing.) The
+# first bit of the long number, its highest, is the lowest bit of the first word. So within a word,
+# as Python shows it, the bits stand back to front: its right end comes first. A word is shorter
+# than the divisor, so it is its own remainder.
 #
 # Below, to shift a word by n words means: to take the remainder of this word followed by n words of
 # zeros. All the data is the xor of its words, each with zeros in the place of all that comes after
@@ -389,7 +399,9 @@ def check_data(path, tensors, hparams):
 #     remainder(a xor b) = remainder(a) xor remainder(b)
 #
 # So the remainder of the data is the xor of its words, each shifted by the number of words after
-# it. NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. Each
+# it. A shift by n words and another by m words make one by n + m words.
+#
+# NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. Each
 # row is shifted by ROW words and xor-ed with the next row, until one row remains. Then the first
 # half of this row is shifted and xor-ed with the second half, again and again, until one word
 # remains. With rows of 4 words, the rows "a b c d" and "e f g h" go like this ("+" is xor, "a<4" is
@@ -399,11 +411,17 @@ def check_data(path, tensors, hparams):
 #     i<2 + k   j<2 + l                         half a row: m n
 #     m<1 + n                                   the remainder
 #
+# In all, a was shifted by 4 + 2 + 1 words: the seven words after it.
+#
 # ROW is a power of two, so all shifts are by 1, 2, 4, 8, ... words.
 #
-# The standard has two more rules. Before the division, the first 32 bits of the data are inverted,
-# that is, xor-ed with 0xFFFFFFFF. A word in front of the data does the same if, shifted by one
-# word, it is 0xFFFFFFFF: this is START. And a word of zeros follows the data.
+# The standard has three more rules. Before the division, the first 32 bits of the data are
+# inverted, that is, xor-ed with 0xFFFFFFFF. A word of zeros follows the data. And all bits of the
+# remainder are inverted.
+#
+# For the first of these rules, one more word stands in front of the data: START. It is the word
+# that becomes 0xFFFFFFFF when it is shifted by one word. So 0xFFFFFFFF is xor-ed into the first
+# word of the data, which inverts its bits.
 
 ROW = 2**14  # words
 DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit, and with the bits in the order above
@@ -430,9 +448,11 @@ def shift_tables(n_words):
         shifted = shift(shift(bits, n_words // 2), n_words // 2)
 
     tables = np.zeros((4, 1), dtype=np.uint32)
-    # Each table begins with its entry for the byte 0, and is doubled eight times: after entries for
-    # all bytes below 2**k come those for the bytes that also have bit k. These are the same
-    # entries, xor-ed with what bit k becomes. (`bit` is what it becomes in each of the four bytes.)
+    # Each table begins with its entry for the byte 0. It is doubled eight times, for the bits 0 to
+    # 7. Before it is doubled for bit 3, say, it has entries for the bytes 0 to 7. Then come those
+    # for the bytes 8 to 15, which are the same bytes with bit 3 set: the entries of the bytes 0 to
+    # 7, each xor-ed with what bit 3 alone becomes. `bit` holds this word for each of the four
+    # tables.
     for bit in shifted.reshape(4, 8).T:
         tables = np.concatenate([tables, tables ^ bit[:, None]], axis=1)
     return tables
@@ -449,12 +469,12 @@ def shift(words, n_words):
 def masked_crc32c(data):
     """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int.
 
-    TensorFlow masks a CRC: it rotates the bits and adds MASK. For the blocks of the index hold the
-    CRCs of tensors, and a CRC is worse at finding errors in data that holds CRCs.
+    TensorFlow masks a CRC: it rotates the bits and adds MASK. The reason is that blocks of the
+    index hold CRCs of tensors, and a CRC finds errors less reliably in data that holds CRCs itself.
     """
     # The data is cut in two, so that the second part consists of whole rows. The first part, less
-    # than a row, gets START in front. That may be a little more than one row, so zeros in front
-    # fill it up to two rows. Zeros in front of a number change nothing.
+    # than a row, gets START in front. With START, it may be a little longer than a row, so zeros in
+    # front fill it up to two rows.
     n_first = len(data) % (4 * ROW)
     first = START + bytes(data[:n_first])
     first = first.rjust(2 * 4 * ROW, b"\0")
@@ -466,6 +486,5 @@ def masked_crc32c(data):
     while len(row) > 1:
         half = len(row) // 2
         row = shift(row[:half], half) ^ row[half:]
-    # A word of zeros follows the data, and all bits are inverted at the end.
-    crc = int(shift(row, 1)[0]) ^ 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + MASK) % 2**32  # of crc << 17, too, 32 bits are left
+    crc = int(shift(row, 1)[0]) ^ 0xFFFFFFFF  # a word of zeros follows; all bits are inverted
+    return ((crc >> 15 | crc << 17) + MASK) % 2**32  # % 2**32 keeps the lowest 32 bits

@@ -4,7 +4,7 @@
     encoder.encode("Hello world")  ->  [15496, 995]
     encoder.decode([15496, 995])   ->  "Hello world"
 
-("124M" is OpenAI's smallest GPT-2, and the name of its folder in the folder "models".)
+("124M" is OpenAI's smallest GPT-2. Its files are in the folder models/124M.)
 
 The GPT-2 model itself works only with ids. An id is the number of a token in the model's
 vocabulary. A token is a sequence of bytes of text in UTF-8: often a word together with the space
@@ -32,30 +32,30 @@ list:
     H ello        in the list: H ello (15240)
     Hello
 
-OpenAI made the list before the model was trained, by counting. In a large collection of texts, the
-most frequent pair of neighbours was joined everywhere, then the pair that had become the most
-frequent, and so on, 50,000 times. So a low rank means a frequent pair.
+OpenAI made the list before the model was trained, by counting. In a large collection of texts, cut
+into pieces as in step 1, the most frequent pair of neighbours was joined everywhere, then the pair
+that had become the most frequent, and so on, 50,000 times. So a low rank means a frequent pair.
 
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
 character, a space as "Ġ": see `byte_alphabet`.
 
-    vocab.bpe       #version: 0.2     a version, then one merge per line, in order of rank. A
-                    Ġ t               real space separates its two tokens
-                    Ġ a
+    vocab.bpe       #version: 0.2     a version,
+                    Ġ t               then the merges in order of rank: two tokens on each line,
+                    Ġ a               with a real space between them
                     h e
                     ...
 
     encoder.json    {"!": 0, ..., "Ġworld": 995, ..., "Hello": 15496, ..., "<|endoftext|>": 50256}
 
-encoder.json has an id for every token: for the 256 single bytes, for the results of the 50,000
-merges, each of which makes another token, and for <|endoftext|>, which makes 50,257. The token
-<|endoftext|> marks the end of a text. It stood between the texts that the model was trained on.
-When the model writes a text, it produces this token where it considers the text finished. No merge
-makes it, so `encode` never returns it.
+encoder.json has an id for each of the 50,257 tokens: the 256 single bytes, the 50,000 tokens that
+the merges make, each a different one, and <|endoftext|>. The token <|endoftext|> marks the end of a
+text. It stood between the texts that the model was trained on. When the model writes a text, it
+produces this token where it considers the text finished. No merge makes this token, so `encode`
+never returns it.
 
 Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words, starting from characters. The GPT-2
-paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them, so no
-character can be missing from the vocabulary. The format of the two files, and PIECE
+paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them, and each is
+a token, so every character can be written with tokens. The format of the two files, and PIECE
 below, are those of OpenAI's own tokenizer, src/encoder.py in github.com/openai/gpt-2.
 """
 
@@ -67,10 +67,10 @@ import os
 
 import regex  # unlike the standard library's re, it supports \p{L}, any letter of any script
 
-# How a text is cut into pieces. No merge joins bytes of two pieces. This is intended: otherwise
-# a frequent word would get a token of its own with each sign that often follows it, such as "dog.",
-# "dog!" and "dog?". Each piece begins where the one before it ended. The alternatives below are
-# tried in order, and the first that fits takes as many characters as it can.
+# How a text is cut into pieces. No merge joins bytes of two pieces, neither here nor when the list
+# was made. Otherwise, a frequent word together with a punctuation mark that often follows it would
+# be one more token: "dog.", "dog!" and "dog?". Each piece begins where the one before it ended. The
+# alternatives below are tried in order, and the first that fits takes as many characters as it can.
 # "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
@@ -123,10 +123,10 @@ def merge(piece, ranks):
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
         # The entry may be out of date: since it was put on the heap, one of its two tokens may have
-        # been joined with the neighbour on its other side. If that was the left token, its place
-        # now holds b"", and no merge contains b"". If it was the right token, the left token now
-        # has a longer neighbour, so the pair has a different rank or none. Or it has joined this
-        # longer neighbour since, and is now the last token, which makes no pair.
+        # been joined with its other neighbour. If that was the left token, its place now holds b"",
+        # and no merge contains b"". If that was the right token, the pair at `left` is now a
+        # different one, and has a different rank or none. Or there is no pair, because the token at
+        # `left` has grown since and is now the last.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -169,15 +169,15 @@ class Encoder:
     def encode(self, text):
         """The ids of a text: a list of int, empty for "".
 
-        No id is added at either end. "<|endoftext|>" in a text is treated as 13 ordinary
-        characters. A lone surrogate (half of a UTF-16 pair) cannot be written in UTF-8, and is
-        replaced by U+FFFD.
+        Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
+        treated as 13 ordinary characters. A lone surrogate (half of a UTF-16 pair) cannot be
+        written in UTF-8, and is replaced by U+FFFD.
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
         except UnicodeEncodeError:
-            # The way through UTF-16 joins two matching halves that stand next to each other into
-            # the character that they mean. A half that is alone becomes U+FFFD.
+            # Going through UTF-16 turns two matching halves, one right after the other, into the
+            # character that they stand for. A half that is alone becomes U+FFFD.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))
@@ -214,8 +214,7 @@ def byte_alphabet():
     characters from U+0100 on. The space is the 33rd of these 68 bytes, so it is written as U+0120,
     which is "Ġ". The newline is the 11th, and is written as U+010A, "Ċ".
     """
-    # This leaves out the control characters, the space, the no-break space (0xA0) and the soft
-    # hyphen (0xAD).
+    # All but control characters, the space, the no-break space (0xA0) and the soft hyphen (0xAD).
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     substitutes = itertools.count(0x100)
     return [chr(byte) if byte in visible else chr(next(substitutes)) for byte in range(256)]
@@ -251,7 +250,7 @@ def read_merges(path, tokens):
     """The merges in vocab.bpe: dict (bytes, bytes) -> rank, as `merge` needs it.
 
     tokens: what `read_tokens` returned. The first line of the file is its version.
-    Raises ValueError, which names the damaged file, and the line if a line is wrong.
+    Raises ValueError if the file is damaged: the message names it, and the line if one is wrong.
     """
     with open(path, encoding="utf-8") as file:
         try:

@@ -57,10 +57,10 @@ In the index block a value is the handle of a data block. The key beside it is n
 tensor. It is only some text by which a search can tell the keys of this data block from those of
 the next, and is not needed here.
 
-So to find a tensor by hand: read the footer, go to the index block, go to the data block, and read
-its entries one by one, until the key is the tensor's name. (Searching the file for the whole name
-may fail, because of the shared parts.) The value of this entry says where the tensor is in the data
-file.
+So to find a tensor by hand: read the footer, go to the index block, then to the data blocks in
+turn, and read their entries one by one, until a key is the tensor's name. (Searching the file for
+the whole name may fail, because of the shared parts.) The value of this entry says where the tensor
+is in the data file.
 
 
 The messages
@@ -121,6 +121,7 @@ def read_prefix(path):
     """
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
+    # The optional part in brackets is the path. The name itself has no control characters.
     match = re.search(r'^model_checkpoint_path: *"(?:.*[/\\:])?([^"/\\:\0-\x1f]+)"', text, re.M)
     if match is None:
         raise ValueError(f'{path} has no line model_checkpoint_path: "..."')
@@ -271,7 +272,7 @@ def read_index(path):
         table = read_table(data)
         header = read_fields(table.pop(b"", b""))
         tensors = {name.decode("utf-8", "replace"): read_tensor(table[name]) for name in table}
-        # (Without a header, the number of data files counts as 0.)
+        # (Without a header, the number of data files is read as 0, so that is refused too.)
         if read_number(header, 1) != 1 or any(tensor["shard_id"] for tensor in tensors.values()):
             raise ValueError("its checkpoint may have several data files; only one is supported")
         if read_number(header, 2) != 0:
@@ -287,9 +288,10 @@ def read_index(path):
 def stored_shape(name, shape):
     """The shape of a weight in OpenAI's checkpoints. The matrix of a linear layer is [1, in, out].
 
-    Its name ends in "/w", as in "c_attn/w". (wte and wpe are stored as they are.) The "c_" is for
-    convolution: OpenAI's code treats a product with a matrix as a convolution of width 1, with the
-    same result, and the 1 in the shape is this width.
+    Its name ends in "/w", as in "c_attn/w". (The two tables of embeddings, wte and wpe, have two
+    dimensions here too.) The "c_" is for convolution, which combines neighbouring vectors. OpenAI's
+    code uses convolutions of width 1: they take one vector at a time, so they are just products
+    with a matrix. The 1 in the shape is this width.
     """
     return (1, *shape) if name.endswith("/w") else shape
 
@@ -356,7 +358,7 @@ def build_params(data, tensors, hparams):
 
 
 def check_data(path, tensors, hparams):
-    """Compares all tensors of a data file with their checksums; returns how many there were.
+    """Compares the tensors of a data file with their checksums; returns how many it looked at.
 
     tensors must have passed `check_tensors`. Raises ValueError if a checksum differs, or if a
     weight of the model is infinite or not a number. Strings, which TensorFlow may have saved too,
@@ -383,23 +385,24 @@ def check_data(path, tensors, hparams):
 # it again gives a different number. TensorFlow uses CRC-32C, which has 32 bits.
 #
 # A CRC is the remainder of a division. The bits of the data are read as one long binary number and
-# divided by a fixed number of 33 bits, the divisor. In this arithmetic, plus and minus are both
-# xor, so nothing is ever carried from bit to bit.
+# divided by a fixed number of 33 bits, the divisor. The division is not the usual one: plus and
+# minus are both xor in it, so nothing is ever carried from bit to bit.
 #
-# Data is taken in words of 32 bits: four bytes, the lowest first. (If their number is not a
-# multiple of four, zeros in front fill them up. Zeros in front of a number change nothing.) The
-# first bit of the long number, its highest, is the lowest bit of the first word. So within a word,
-# as Python shows it, the bits stand back to front: its right end comes first. A word is shorter
-# than the divisor, so it is its own remainder.
+# Data is taken in words of 32 bits: four bytes, the lowest first. (If the number of bytes is not a
+# multiple of four, zeros in front fill it up. Zeros in front of a number change nothing.) The first
+# bit of the long number, its highest, is the lowest bit of the first word. So a word, as Python
+# shows it, must be read from right to left: its rightmost bit comes first in the long number. A
+# word is shorter than the divisor, so it is its own remainder.
 #
 # Below, to shift a word by n words means: to take the remainder of this word followed by n words of
-# zeros. All the data is the xor of its words, each with zeros in the place of all that comes after
-# it. The remainder of a xor is the xor of the remainders:
+# zeros. The data is the xor of its words, if each word is followed by zeros in place of the words
+# after it. The remainder of a xor is the xor of the remainders:
 #
 #     remainder(a xor b) = remainder(a) xor remainder(b)
 #
 # So the remainder of the data is the xor of its words, each shifted by the number of words after
-# it. A shift by n words and another by m words make one by n + m words.
+# it. A shift by n words and another by m words make one by n + m words. (What the first one leaves
+# out is a multiple of the divisor, and stays one when zeros follow.)
 #
 # NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. Each
 # row is shifted by ROW words and xor-ed with the next row, until one row remains. Then the first
@@ -421,7 +424,7 @@ def check_data(path, tensors, hparams):
 #
 # For the first of these rules, one more word stands in front of the data: START. It is the word
 # that becomes 0xFFFFFFFF when it is shifted by one word. So 0xFFFFFFFF is xor-ed into the first
-# word of the data, which inverts its bits.
+# word of the data, which inverts its bits. The zeros that fill up the data stand in front of START.
 
 ROW = 2**14  # words
 DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit, and with the bits in the order above
@@ -449,17 +452,16 @@ def shift_tables(n_words):
 
     tables = np.zeros((4, 1), dtype=np.uint32)
     # Each table begins with its entry for the byte 0. It is doubled eight times, for the bits 0 to
-    # 7. Before it is doubled for bit 3, say, it has entries for the bytes 0 to 7. Then come those
-    # for the bytes 8 to 15, which are the same bytes with bit 3 set: the entries of the bytes 0 to
-    # 7, each xor-ed with what bit 3 alone becomes. `bit` holds this word for each of the four
-    # tables.
+    # 7. Before it is doubled for bit 3, say, it has entries for the bytes 0 to 7. The bytes 8 to
+    # 15 are the bytes 0 to 7 with bit 3 set. So their entries are those of 0 to 7, each xor-ed with
+    # what bit 3 alone becomes. `bit` holds, for each of the four tables, what this one bit becomes.
     for bit in shifted.reshape(4, 8).T:
         tables = np.concatenate([tables, tables ^ bit[:, None]], axis=1)
     return tables
 
 
 def shift(words, n_words):
-    """What the remainders `words`, uint32, become when n_words words of zeros follow."""
+    """Shifts each of `words`, uint32, by n_words words, as explained above."""
     tables = shift_tables(n_words)
     low = tables[0].take(words & 255) ^ tables[1].take(words >> 8 & 255)
     high = tables[2].take(words >> 16 & 255) ^ tables[3].take(words >> 24)

@@ -68,9 +68,10 @@ import os
 import regex  # unlike the standard library's re, it supports \p{L}, any letter of any script
 
 # How a text is cut into pieces. No merge joins bytes of two pieces, neither here nor when the list
-# was made. Otherwise, a frequent word together with a punctuation mark that often follows it would
-# be one more token: "dog.", "dog!" and "dog?". Each piece begins where the one before it ended. The
-# alternatives below are tried in order, and the first that fits takes as many characters as it can.
+# was made. If merges could cross from one piece into the next, a frequent word would fill the
+# vocabulary with near-copies of itself: "dog.", "dog!", "dog?". Each piece begins where the one
+# before it ended. The alternatives below are tried in order, and the first that fits takes as many
+# characters as it can.
 # "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
@@ -106,7 +107,7 @@ def merge(piece, ranks):
 
     "-" is an old value that is not used any more, because no token stands at that place.
 
-    To search all pairs for the lowest rank before each merge would take n * n time for n bytes.
+    Searching all pairs for the lowest rank before each merge would take n * n time for n bytes.
     Instead, the pairs wait in a heap, `candidates`, as (rank, place of the left token). A heap
     quickly hands out the entry of lowest rank. This way, all merges together take n log n time.
     """
@@ -125,8 +126,8 @@ def merge(piece, ranks):
         # The entry may be out of date: since it was put on the heap, one of its two tokens may have
         # been joined with its other neighbour. If that was the left token, its place now holds b"",
         # and no merge contains b"". If that was the right token, the pair at `left` is now a
-        # different one, and has a different rank or none. Or there is no pair, because the token at
-        # `left` has grown since and is now the last.
+        # different one, and has a different rank or none. Or the left token has since been joined
+        # with this longer right token too, and is now the last, so there is no pair.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -249,7 +250,8 @@ def read_tokens(path):
 def read_merges(path, tokens):
     """The merges in vocab.bpe: dict (bytes, bytes) -> rank, as `merge` needs it.
 
-    tokens: what `read_tokens` returned. The first line of the file is its version.
+    tokens: dict of name -> bytes, from `read_tokens`. vocab.bpe, too, writes tokens by their names.
+    Its first line is its version.
     Raises ValueError if the file is damaged: the message names it, and the line if one is wrong.
     """
     with open(path, encoding="utf-8") as file:

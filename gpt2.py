@@ -20,8 +20,8 @@ is cut into several: below, three words become four tokens. The model itself see
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
        |                                    each token gathers information from itself and the
-       |                                    tokens before it. Mlp: each token's vector is changed
-       |                                    without a look at the others
+       |                                    tokens before it. Mlp: each token's vector is changed by
+       |                                    itself, without regard to the others
     x                                       a vector for each token          [B, T, C]
        |  layer_norm, then wte              bring the last token's vector to a standard scale, then
        |                                    compare it with every token's embedding
@@ -90,7 +90,7 @@ def gelu(x):
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
     back. The curve has a bend at 0. Without a bend between them, the two matrices could be
-    multiplied into one, and the mlp could do no more than this one matrix.
+    multiplied into one, and the mlp could do no more than a single matrix can.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
@@ -192,10 +192,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     D = C // n_head
 
     # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C, the
-    # first D numbers belong to the first head, the next D to the second, and so on. So the axis of
-    # 3 comes before H in `split`. The transpose moves the axis of 3 to the front, where it can be
-    # unpacked into q, k and v. It also moves H before T: the @ below multiplies matrices in the
-    # last two axes, one pair for each sample and head.
+    # first D numbers belong to the first head, the next D to the second, and so on. So the 3C
+    # numbers are reshaped to [3, H, D], in this order. The transpose moves the axis of length 3 to
+    # the front, where it can be unpacked into q, k and v. It also moves H before T: the @ below
+    # multiplies matrices in the last two axes, one pair for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -262,21 +262,21 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token does. The cost of
-    one more token then has two parts. First, every parameter is read from memory and used once (of
-    wpe, only one vector is). Reading them, 0.5 GB, takes longer than calculating with them, and is
-    most of the cost. Second, the token's query is compared with S keys in every head. This takes
-    longer as the text grows, up to S = n_ctx.
+    one more token then has two parts. First, the parameters are read from memory: all of them, but
+    for wpe, of which one vector is enough. Reading these 0.5 GB takes longer than calculating with
+    them, and is most of the cost. Second, the token's query is compared with S keys in every head.
+    This takes longer as the text grows, up to S = n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from its vector there.
     This vector depends on the token itself and on those before it, but never on a later token,
-    because the mask hides later tokens. So key and value stay the same when tokens are added. Five
-    tokens in one call give the same logits as three and then two, up to rounding. (Queries are not
-    kept: a token's query is used only in the call in which the token is new.)
+    because the mask hides later tokens. So its key and value stay the same when tokens are added.
+    Five tokens in one call give the same logits as three and then two, up to rounding. (Queries are
+    not kept: a token's query is used only in the call in which the token is new.)
 
     A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
-    computed once. Always go on from the cache that was returned last. While kv has room, the next
-    cache is the same kv with a larger S. So going on from an older cache would overwrite the keys
-    and values that were added since.
+    computed once. Always go on from the cache that was returned last. While kv has room, the old
+    cache and the new one share it, and only S differs. So going on from the old one would overwrite
+    keys and values of the new one.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -416,9 +416,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    The order, temperature, top-k, top-p, is OpenAI's. Top-p adds up probabilities. Temperature and
-    top-k change probabilities, so both come first, and top-p adds up what they have left. (These
-    two could be swapped: the k likeliest tokens are the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Which tokens top-p keeps
+    depends on the probabilities that it adds up, and temperature and top-k change these. So both
+    come before it, and top-p adds up the probabilities that result. (Temperature and top-k could
+    be swapped: the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -454,8 +455,8 @@ def generate(
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
-    stop_id: the id that ends a text. For a sample that has drawn stop_id, it comes again at every
-    step, until all samples have drawn it. None: all n_tokens_to_generate are made.
+    stop_id: the id that ends a text. Once a sample has drawn stop_id, its next ids are all stop_id,
+    until every sample has drawn it. None: all n_tokens_to_generate are made.
     Raises ValueError for an argument out of range, and where the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -474,7 +475,8 @@ def generate(
     checks.check_generate(inputs, n_vocab, n_ctx, n_tokens_to_generate, temperature, top_k, top_p)
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
-    window = np.tile(inputs, (B, 1))  # the ids since the last start, kept for the next, [B, S]
+    # If the text outgrows n_ctx, a new prompt will be cut from these ids.
+    window = np.tile(inputs, (B, 1))                                  # [B, S]
     new_ids, cache = window[:1], None  # the prompt is the same for all, so one row is enough
 
     for _ in range(n_tokens_to_generate):
@@ -549,7 +551,7 @@ def main(
         """Prints the samples that continue one prompt."""
         # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
         # (spawn never gives the same seed twice, so the next batch gets new ones.) If seed is None,
-        # choose_seed chooses one, and prints it.
+        # choose_seed chooses one. It prints it, unless temperature is 0 and nothing is drawn.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -16,6 +16,7 @@ Python 3.6 can still read this file, and so it can say that it is too old for th
 # some milliseconds, in which Ctrl-C would still print a traceback.
 import _signal as signal
 import errno
+import io
 import os
 import sys
 
@@ -174,6 +175,19 @@ def get_ready(stream):
         pass  # no file is behind it, or this is Windows
 
 
+def give_buffer_to_stdout():
+    """Replaces standard output, if it has no buffer, by a stream that has one.
+
+    It has none with `python -u` or PYTHONUNBUFFERED. Then Python makes one attempt to write a text,
+    and what a full disk does not take is lost without an error. With a buffer, Python tries again.
+    """
+    old = sys.stdout
+    if old is sys.__stdout__ and isinstance(getattr(old, "buffer", None), io.RawIOBase):
+        sys.stdout = open(
+            old.fileno(), "w", encoding=old.encoding, errors=old.errors, closefd=False
+        )
+
+
 def drop(stream):
     """Discards what a stream holds but cannot write, which Python would try again at its end."""
     try:
@@ -192,6 +206,7 @@ def run(function):
     """Calls function, and ends the program with the exit status that fits what happened."""
     if sys.stderr is None:  # closed by the caller: what would be said there is lost
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    give_buffer_to_stdout()
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         get_ready(stream)
     before = handle_signals(end_in_order)
@@ -228,11 +243,34 @@ def report(error):
     if isinstance(error, ImportError):
         say(missing(error))
         return 1
+    if comes_from_import(error):
+        cause = "{}: {}".format(type(error).__name__, error)
+        say("{} cannot import one of its modules: {}".format(sys.executable, cause[:300]))
+        return 1
     if isinstance(error, (OSError, ValueError)):
         say(in_words(error))
         drop(sys.stdout)
         return getattr(error, "exit_status", 1)
     return None
+
+
+def comes_from_import(error):
+    """Whether an error came from a module of others, or from Python, while it was imported.
+
+    Python and packages are not prepared for files of theirs that are damaged or hard to read.
+    """
+    is_import, path, step = False, FOLDER, error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        path = code.co_filename
+        is_import = is_import or code.co_name == "<module>" and not is_ours(path)
+        step = step.tb_next
+    return is_import and not is_ours(path) or path.startswith("<frozen importlib")
+
+
+def is_ours(path):
+    """Whether a file belongs to this program. (A virtual environment in FOLDER does not.)"""
+    return path.startswith(FOLDER) and "site-packages" not in path
 
 
 def in_words(error):

@@ -416,10 +416,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Which tokens top-p keeps
-    depends on the probabilities that it adds up, and temperature and top-k change these. So both
-    come before it, and top-p adds up the probabilities that result. (Temperature and top-k could
-    be swapped: the k likeliest tokens are the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Temperature and top-k change
+    the probabilities that top-p adds up. Top-p comes last, so that p counts the probabilities as
+    the other two have left them: those that we would draw with. (Temperature and top-k could be
+    swapped: the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()

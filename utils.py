@@ -164,6 +164,9 @@ def advising_to_verify(folder):
             raise
         reason = error.strerror or error  # such as an error of the disk while a file is read
         raise OSError(f"a file in {folder} cannot be read: {reason}") from None
+    except TypeError as error:
+        # Where the system has no data at the moment (EAGAIN), Python reads None instead of bytes.
+        raise OSError(f"a file in {folder} cannot be read: it gives no data ({error})") from None
     except ValueError as error:
         models_dir, name = os.path.split(folder)
         option = "" if models_dir == MODELS_DIR else f' --models_dir="{models_dir}"'

@@ -223,6 +223,24 @@ def test_closed_and_full_streams(shell, call, line, status, out, err):
     assert err in result.err and result.err.count("\n") == (err != "")
 
 
+@POSIX_ONLY
+def test_a_disk_that_is_full_in_the_middle_of_a_text(tmp_path):
+    """It is an error, also where Python has no buffer and would lose the rest."""
+    import resource
+
+    path = tmp_path / "out"
+    with open(path, "wb") as file:
+        done = subprocess.run(
+            [sys.executable, GPT2_PY, "JULIET:", "--model_size", "tiny", "--nsamples", "2"],
+            stdout=file,
+            stderr=subprocess.PIPE,
+            env=environment(PYTHONUNBUFFERED="1"),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (350, 350)),
+        )
+    assert done.returncode == 1 and path.stat().st_size == 350
+    assert b"the text cannot be written to standard output: File too large" in done.stderr
+
+
 def test_a_path_that_the_console_cannot_show(process, tmp_path):
     """The name of a folder that is not in ASCII does not make a good download fail."""
     shutil.copytree(os.path.join(utils.MODELS_DIR, "tiny"), tmp_path / "модели" / "tiny")
@@ -353,6 +371,15 @@ def test_status_of_a_signal_stays_where_the_text_cannot_be_written(first):
     with pytest.raises(SystemExit) as exit:
         console.run(fail)
     assert exit.value.code == (130 if isinstance(first, KeyboardInterrupt) else 129)
+
+
+def test_an_import_that_fails_in_another_way_is_one_line(tmp_path, process):
+    """Python itself may fail so, where it cannot read the file of a module."""
+    (tmp_path / "numpy.py").write_text("import json\njson.nothing")
+    status, out, err = process("ROMEO:", PYTHONPATH=str(tmp_path))
+    assert (status, out) == (1, "")
+    said = "cannot import one of its modules: AttributeError: module 'json' has no attribute"
+    assert said in err and err.count("\n") == 1
 
 
 def test_a_bug_keeps_its_traceback():

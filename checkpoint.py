@@ -105,7 +105,8 @@ import re
 
 import numpy as np
 
-from weights import map_file, map_tree, shapes_of
+from files import map_file, read_file, read_text
+from weights import map_tree, shapes_of
 
 DATA = ".data-00000-of-00001"  # how the name of a data file ends; for other modules
 MAGIC = bytes.fromhex("57fb808b247547db")
@@ -119,8 +120,7 @@ def read_prefix(path):
     TensorFlow may have written the whole path on the machine it ran on. Only the last part of it
     is used. Raises ValueError if the file gives no name.
     """
-    with open(path, encoding="utf-8", errors="replace") as file:
-        text = file.read()
+    text = read_text(path, errors="replace")
     # The optional part in brackets is the path. The name itself has no control characters.
     match = re.search(r'^model_checkpoint_path: *"(?:.*[/\\:])?([^"/\\:\0-\x1f]+)"', text, re.M)
     if match is None:
@@ -266,8 +266,7 @@ def read_index(path):
     size count bytes. Raises ValueError, naming the file, if it is not the index of a checkpoint of
     TensorFlow, or not of a kind that is supported.
     """
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_file(path)
     try:
         table = read_table(data)
         header = read_fields(table.pop(b"", b""))

@@ -67,6 +67,8 @@ import os
 
 import regex  # unlike the standard library's re, it supports \p{L}, any letter of any script
 
+from files import read_text
+
 # How a text is cut into pieces. No merge joins bytes of two pieces, neither here nor when the list
 # was made. If merges could cross from one piece into the next, a frequent word would fill the
 # vocabulary with near-copies of itself: "dog.", "dog!", "dog?". Each piece begins where the one
@@ -227,13 +229,12 @@ def read_tokens(path):
     A token's name is how the files write it: the name "Ġworld" has the bytes b" world".
     Raises ValueError naming the file if it is damaged.
     """
-    with open(path, encoding="utf-8") as file:
-        try:
-            ids = json.load(file)
-            names = sorted(ids, key=ids.get)
-            in_order = [ids[name] for name in names] == list(range(len(names)))
-        except (ValueError, TypeError, AttributeError, RecursionError):
-            raise ValueError(f"{path} is not a JSON object that gives every token an id") from None
+    try:
+        ids = json.loads(read_text(path))
+        names = sorted(ids, key=ids.get)
+        in_order = [ids[name] for name in names] == list(range(len(names)))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise ValueError(f"{path} is not a JSON object that gives every token an id") from None
     if not in_order:
         raise ValueError(f"{path} does not number its {len(names)} tokens 0, 1, 2, ...")
 
@@ -254,11 +255,10 @@ def read_merges(path, tokens):
     Its first line is its version.
     Raises ValueError if the file is damaged: the message names it, and the line if one is wrong.
     """
-    with open(path, encoding="utf-8") as file:
-        try:
-            lines = file.read().rstrip("\n").split("\n")
-        except UnicodeDecodeError:
-            raise ValueError(f"{path} is not UTF-8 text") from None
+    try:
+        lines = read_text(path).rstrip("\n").split("\n")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text") from None
 
     ranks = {}
     for rank, line in enumerate(lines[1:]):

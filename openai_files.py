@@ -18,7 +18,7 @@ import checkpoint
 import console
 from checkpoint import DATA
 from encoder import get_encoder, read_merges, read_tokens
-from weights import map_file
+from files import map_file, read_text
 
 SMALL_FILES = ("checkpoint", "hparams.json", "encoder.json", "vocab.bpe")
 FILES = (*SMALL_FILES, "model.ckpt.index", f"model.ckpt{DATA}")
@@ -60,11 +60,10 @@ def weight_files(folder):
 
 def read_hparams(path):
     """The sizes of a model: a dict of five whole numbers. Raises ValueError naming the file."""
-    with open(path, encoding="utf-8") as file:
-        try:
-            hparams = dict(json.load(file))
-        except (ValueError, TypeError, RecursionError):
-            raise ValueError(f"{path} is not a JSON object") from None
+    try:
+        hparams = dict(json.loads(read_text(path)))
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError(f"{path} is not a JSON object") from None
     for name in ("n_vocab", "n_ctx", "n_embd", "n_head", "n_layer"):
         if type(hparams.get(name)) is not int or not 1 <= hparams[name] <= 10**6:
             raise ValueError(f"{path} gives no {name} from 1 to 1,000,000")

@@ -24,6 +24,7 @@ if __name__ == "__main__":  # Every program here begins like this: console.py sa
 import console
 import huggingface
 import openai_files
+from files import read_text
 
 # ---- Which models there are ----------------------------------------------------------------
 
@@ -116,8 +117,7 @@ def stamps(paths):
 def are_checked(folder, paths):
     """Whether the files at `paths` are still those that were checked in this place."""
     try:
-        with open(os.path.join(folder, CHECKED_FILE), encoding="utf-8") as file:
-            return json.load(file) == stamps(paths)
+        return json.loads(read_text(os.path.join(folder, CHECKED_FILE))) == stamps(paths)
     except (OSError, ValueError, RecursionError):
         return False
 
@@ -164,9 +164,6 @@ def advising_to_verify(folder):
             raise
         reason = error.strerror or error  # such as an error of the disk while a file is read
         raise OSError(f"a file in {folder} cannot be read: {reason}") from None
-    except TypeError as error:
-        # Where the system has no data at the moment (EAGAIN), Python reads None instead of bytes.
-        raise OSError(f"a file in {folder} cannot be read: it gives no data ({error})") from None
     except ValueError as error:
         models_dir, name = os.path.split(folder)
         option = "" if models_dir == MODELS_DIR else f' --models_dir="{models_dir}"'

@@ -1,4 +1,4 @@
-"""Which weights a GPT-2 has: their names and shapes, as one tree. And how a file of them is mapped.
+"""Which weights a GPT-2 has: their names and shapes, as one tree.
 
 Every file format is read into this tree, and gpt2.py takes it apart again: the keys of a dict are
 the names of a function's arguments there. A tree is made of dicts and lists, with one weight in
@@ -20,8 +20,6 @@ each leaf:
 A layer norm has a gain g and a bias b. A linear layer has a matrix w, [in, out], and a bias b,
 [out]. Weights are also called parameters, as in `params`, the name of such a tree elsewhere.
 """
-
-import numpy as np
 
 
 def shapes_of(hparams):
@@ -61,11 +59,3 @@ def map_tree(function, tree, name="model"):
         return [map_tree(function, block, f"{name}{i}") for i, block in enumerate(tree)]
     names = {key: f"{name}/h" if key == "blocks" else f"{name}/{key}" for key in tree}
     return {key: map_tree(function, tree[key], names[key]) for key in tree}
-
-
-def map_file(path):
-    """The bytes of a file, uint8 [size], mapped into memory; read where that is not possible."""
-    try:
-        return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))  # slicing a memmap is slower
-    except (OSError, ValueError):  # some file systems cannot map, and an empty file cannot be
-        return np.fromfile(path, dtype=np.uint8)

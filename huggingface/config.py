@@ -11,6 +11,8 @@ model would run, and write nonsense.
 import json
 import os
 
+from files import read_text
+
 SIZES = {  # name -> (what config.json calls it, what it is where config.json does not say)
     "n_vocab": ("vocab_size", 50257),
     "n_ctx": ("n_positions", 1024),
@@ -48,11 +50,10 @@ class Unsupported(ValueError):
 def read_json(folder, name):
     """The JSON object in a file of a folder: a dict. Raises ValueError naming the file."""
     path = os.path.join(folder, name)
-    with open(path, encoding="utf-8") as file:
-        try:
-            content = json.load(file)
-        except (ValueError, RecursionError):
-            content = None
+    try:
+        content = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        content = None
     if not isinstance(content, dict):
         raise ValueError(f"{path} is not a JSON object")
     return content

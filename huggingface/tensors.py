@@ -29,13 +29,13 @@ Source: "Format" in the README of github.com/huggingface/safetensors.
 
 import json
 import math
-import os
 import re
 
 import numpy as np
 
+from files import map_file
 from huggingface.config import Unsupported, shown
-from weights import map_file, map_tree, shapes_of
+from weights import map_tree, shapes_of
 
 LARGEST_HEADER = 2**20  # bytes; the header of the largest GPT-2, with 580 tensors, has about 60,000
 BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "U16": 16, "I16": 16, "F16": 16}
@@ -85,13 +85,13 @@ def read_header(path):
 
     The offset counts bytes from the beginning of the file, the size is in bytes.
     """
-    n_bytes = os.path.getsize(path)
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        begin = 8 + size
-        if begin > n_bytes or size > LARGEST_HEADER:
-            raise ValueError("it does not begin with the size of a safetensors header")
-        text = file.read(size)
+    data = map_file(path)
+    n_bytes = len(data)
+    size = int.from_bytes(data[:8].tobytes(), "little")
+    begin = 8 + size
+    if begin > n_bytes or size > LARGEST_HEADER:
+        raise ValueError("it does not begin with the size of a safetensors header")
+    text = data[8:begin].tobytes()
     try:
         header = json.loads(text.decode(), object_pairs_hook=distinct)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):

@@ -27,6 +27,7 @@ import os
 import re
 
 from encoder import Encoder, byte_alphabet
+from files import read_text
 from huggingface.config import (
     TOKENIZER_CLASSES,
     Unsupported,
@@ -211,11 +212,10 @@ def read_vocabulary(folder, tokenizer_json):
 
 def read_lines(path):
     """The lines of a merges.txt, such as "Ġ t", without the first one if that is a version."""
-    with open(path, encoding="utf-8") as file:
-        try:
-            lines = file.read().split("\n")
-        except UnicodeDecodeError:
-            raise ValueError(f"{path} is not UTF-8 text") from None
+    try:
+        lines = read_text(path).split("\n")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text") from None
     return [line for i, line in enumerate(lines) if line and (i or not line.startswith("#version"))]
 
 

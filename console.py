@@ -259,13 +259,15 @@ def comes_from_import(error):
 
     Python and packages are not prepared for files of theirs that are damaged or hard to read.
     """
-    is_import, path, step = False, FOLDER, error.__traceback__
+    calls, step = [], error.__traceback__
     while step is not None:
-        code = step.tb_frame.f_code
-        path = code.co_filename
-        is_import = is_import or code.co_name == "<module>" and not is_ours(path)
+        calls.append((step.tb_frame.f_code.co_filename, step.tb_frame.f_code.co_name))
         step = step.tb_next
-    return is_import and not is_ours(path) or path.startswith("<frozen importlib")
+    imports = [
+        path.startswith("<frozen importlib") or name == "<module>" and not is_ours(path)
+        for path, name in calls
+    ]
+    return any(imports) and not is_ours(calls[-1][0])
 
 
 def is_ours(path):

@@ -20,8 +20,8 @@ is cut into several: below, three words become four tokens. The model itself see
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
        |                                    each token gathers information from itself and the
-       |                                    tokens before it. Mlp: each token's vector is changed by
-       |                                    itself, without regard to the others
+       |                                    tokens before it. Mlp: each token's vector is changed
+       |                                    separately, without regard to the others
     x                                       a vector for each token          [B, T, C]
        |  layer_norm, then wte              bring the last token's vector to a standard scale, then
        |                                    compare it with every token's embedding
@@ -207,7 +207,7 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # 1, the score would have the variance D, here 64, and the standard deviation sqrt(D), here 8.
     # Scores of +8 and -8 would be common, and softmax would give nearly all weight to one token,
     # even where several match well. Divided by sqrt(D), scores would have the variance 1. We divide
-    # the query, and so all scores that are made with it.
+    # the query instead, which divides all scores that are made with it.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -274,9 +274,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     not kept: a token's query is used only in the call in which the token is new.)
 
     A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
-    computed once. Always go on from the cache that was returned last. While kv has room, the old
-    cache and the new one share it, and only S differs. So going on from the old one would overwrite
-    keys and values of the new one.
+    computed once. Always go on from the cache that was returned last. As long as the array kv has
+    free places, the old cache and the new one hold the same array and differ only in S. So going on
+    from the old cache would overwrite keys and values that belong to the new one.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -313,8 +313,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The only unknown token is the one after the last, so from here on only the last vector is
     # used. (For one position, the logits take V * C multiplications, nearly half as many as all
-    # layers together. For the other positions, they would be wasted.) Here too, a layer norm comes
-    # first.
+    # layers together. For the other positions, they would be wasted.) Like everything that is read
+    # from x, it goes through a layer norm before it is used.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This

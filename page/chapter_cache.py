@@ -6,7 +6,7 @@ import numpy as np
 
 import gpt2
 from page.markup import count, joined, opening, prose, sentences, short, table, tag
-from page.run import step_of
+from page.run import layer_of, step_of
 
 QUESTION = "Does each new token cost as much as the whole text before it?"
 
@@ -18,9 +18,8 @@ def chapter(run):
         prose(
             "No. Because of the causal mask, nothing that the model computed for a token depends "
             "on later tokens. So what was computed stays right when the text grows. A new token’s "
-            "queries need "
-            "the keys and values of all tokens before it, in each layer. These are kept, in the "
-            "*cache*. Queries are not kept, because no later token needs them."
+            "queries need the keys and values of all tokens before it, in each layer. These are "
+            "kept, in the *cache*. Queries are not kept, because no later token needs them."
         ),
         prose(
             f"For each token the cache keeps 2 × {L} × {C} numbers: a key and a value, {C} "
@@ -30,9 +29,10 @@ def chapter(run):
         prose(
             f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
             "token cannot just be dropped: the other keys and values were computed at their old "
-            "positions, and from vectors that had gathered from it. So the program begins again, "
-            "without a cache, with the last half of the text as a new prompt. With more than half, "
-            "this would be needed again sooner; with less, the model would know less of its text."
+            "positions, and from vectors that already contain something of it. So the program "
+            "begins again, without a cache, with the last half of the text as a new prompt. With "
+            "more than half, this would be needed again sooner; with less, the model would know "
+            "less of its text."
         ),
     ]
     if not run.is_cached:
@@ -40,7 +40,9 @@ def chapter(run):
         return opening(QUESTION, ideas, [])
     counts = [work(run, step) for step in range(2)]
     names = ("tokens read in this step, T", "tokens so far, S",
-             "multiplications with weights (in linear)", "multiplications in attention")
+             "multiplications with weights, in the layers",
+             "multiplications with weights, for the logits",
+             "multiplications of queries with keys, and of values with attention weights")
     rows = [[name, *(f"{count[i]:,}" for count in counts)] for i, name in enumerate(names)]
     ids = np.array([run.ids + run.new_ids[:1]])
     whole, _ = gpt2.gpt2(ids, **run.params, n_head=run.hparams["n_head"])
@@ -49,21 +51,21 @@ def chapter(run):
     findings = [
         sentences(
             f"The first step read {count(T, 'token')}, the second 1 token, {{}}. "
-            + ("" if T == 1 else f"The first step needed {counts[0][2] / counts[1][2]:.1f} times "
-               f"as many multiplications with weights, not {T} times as many, because each step "
-               "computes logits for its last token only."), run.token(run.new_ids[0]),
+            + ("" if T == 1 else f"In the layers, the first step needed {T} times as many "
+               "multiplications with weights. For the logits it needed no more than the second, "
+               "because each step computes them for its last token only."),
+            run.token(run.new_ids[0]),
         ),
         sentences(
-            f"To test it, all {ids.size} tokens were also given at once, without a cache. The "
+            f"To test this, all {ids.size} tokens were also given at once, without a cache. The "
             "logits are the same but for rounding: the largest difference is "
             f"{short(np.abs(whole - logits).max(), 2)}, where the largest logit is "
             f"{short(logits.max())}."
         ),
         sentences(
             "One cost stays: each step reads nearly every weight of the model once, however few "
-            "tokens "
-            "it is given. For a large model this is most of the time that one token takes. What "
-            "grows with the text is attention: each new token looks at all those before it."
+            "tokens it is given. For a large model this is most of the time that one token takes. "
+            "What grows with the text is attention: each new token looks at all those before it."
         ),
     ]
     figure = table("Work of two steps", ["", "first step", "second step"], rows,
@@ -75,9 +77,12 @@ def work(run, step):
     """T, S and the products of two numbers in one step, counted from the shapes of its calls."""
     n_head, T, S = run.attention(step, 0).shape
     D = run.hparams["n_embd"] // n_head
-    in_linear = sum(
-        math.prod(call.first_argument.shape) * call.returned.shape[-1]
-        for call in run.calls
-        if call.function == "linear" and step_of(call) == step
-    )
-    return T, S, in_linear, run.hparams["n_layer"] * n_head * T * S * D * 2
+    in_layers = for_logits = 0
+    for call in run.calls:
+        if call.function == "linear" and step_of(call) == step:
+            n_products = math.prod(call.first_argument.shape) * call.returned.shape[-1]
+            if layer_of(call) is None:
+                for_logits += n_products
+            else:
+                in_layers += n_products
+    return T, S, in_layers, for_logits, run.hparams["n_layer"] * n_head * T * S * D * 2

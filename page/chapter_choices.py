@@ -27,18 +27,20 @@ def chapter(run):
     ideas = [
         prose(
             f"Chance. The model gives each of the {V:,} tokens a probability, and one token is "
-            "drawn by them: a token with 30% comes in 30 of 100 texts. Three options change the "
-            "probabilities before that, in this order."
+            "drawn at random. A token with the probability 30% is drawn about 30 times in 100. "
+            "Before that, three options change the probabilities, in this order."
         ),
         prose(
-            f"*Temperature* (here {T}) divides the logits before softmax turns them into "
-            "probabilities. Below 1 their distances grow, and the likely tokens get likelier; "
-            "above 1 the others gain. At 0 the likeliest token is always taken (greedy decoding)."
+            f"*Temperature* (here {T}): the logits are divided by it before softmax turns them "
+            "into probabilities. A temperature below 1 makes the differences between logits "
+            "larger, so likely tokens get likelier. A temperature above 1 makes them smaller, and "
+            "the other tokens gain. Temperature 0 means that nothing is drawn, and the likeliest "
+            "token is always taken (*greedy decoding*)."
         ),
         prose(
             f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. Of these, "
-            f"*top-p* (here {p}) keeps the likeliest, as few as are needed to reach the "
-            "probability p. They are called the *nucleus*. Tokens that are not kept get the "
+            f"*top-p* (here {p}) keeps the likeliest, just enough for their probabilities to add "
+            "up to p or more. They are called the *nucleus*. Tokens that are not kept get the "
             "probability 0, shown as –, and those that are kept add up to 1 again. Top-p comes "
             "last, so p is measured on the probabilities after temperature and top-k, not on those "
             "that the model gave."
@@ -51,12 +53,11 @@ def chapter(run):
             "leaves out, and the one that was drawn."
         ),
         prose(
-            "How do you draw by probabilities? The program adds a random number, the *noise*, to "
-            "the tempered logit of each token that is left, and takes the token with the largest "
-            "sum. If "
-            "the noise is −log(−log(u)), with u a random number between 0 and 1, then each token "
-            "wins exactly as often as its probability says. (This is known as Gumbel noise.) The "
-            "seed decides the noise: the same seed makes the same text."
+            "How does a program draw so that each token comes as often as its probability says? "
+            "It adds a random number, the *noise*, to the tempered logit of each token that is "
+            "left, and takes the token with the largest sum. If the noise is −log(−log(u)), with "
+            "u a random number between 0 and 1, the chances are exactly right. (It is known as "
+            "Gumbel noise.) The seed decides the noise: the same seed makes the same text."
         ),
     ]
     surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])

@@ -34,7 +34,7 @@ def chapter(run):
         for (layer, head), said in seen.items()
     ]
     if found:
-        findings.append("Averages are over the rows from the third token on.")
+        findings.append("(Averages and counts begin with the third row.)")
     ideas = [
         prose(
             "By attention, and by nothing else: everywhere else in the model, each token’s vector "
@@ -42,21 +42,22 @@ def chapter(run):
             "by side and independently."
         ),
         prose(
-            "In a head, three tables of weights make three short vectors of each token’s vector, "
-            f"{D} numbers each. The *query* says what the token is looking for. The *key* says "
+            "In a head, three tables of weights turn each token’s vector into three short vectors, "
+            f"of {D} numbers each. The *query* says what the token is looking for. The *key* says "
             "what the token can be found by. The *value* is what the token hands over when it is "
             "found."
         ),
         prose(
             "Now each query is compared with each key. Their numbers are multiplied pair by pair, "
             f"the {D} products are added up, and the sum is divided by √{D}. This is the *score*: "
-            f"the better the key fits the query, the higher. (Without the division, a sum of {D} "
-            "products would be so large that one token would get nearly everything.)"
+            "the better the key fits the query, the higher it is."
         ),
         prose(
             "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
             "power of each score and divides by the sum of these, so that the weights are positive "
-            "and add up to 1. With them the token gathers the values: a weight of 0.7 means that "
+            f"and add up to 1. (If the sums of {D} products were not divided by √{D}, the scores "
+            "would lie so far apart that one token would often get nearly all the weight.) With "
+            "them the token gathers the values: a weight of 0.7 means that "
             "70% of what it gathers is that token’s value. We say that it looks at that token. "
             "What all heads have gathered is put side by side, "
             f"{n_head} × {D} = {C} numbers, and goes through one more table of weights."
@@ -87,8 +88,9 @@ def steps(run, starts):
         parts.append(
             "A line across a picture marks where a new step begins. A step is one run of the "
             "model, which makes one new token. The rows above the first line were computed "
-            "together, when the model read the prompt. Each row below belongs to one new token. "
-            "The last token has no row, because the model did not have to read it."
+            "together, when the model read the prompt. Each row below it is a new token, read in "
+            "the step after the one that made it. The last token of the text has no row, because "
+            "the model did not have to read it."
         )
     if len(starts) + 1 < len(run.new_ids):
         parts.append("Then the window was full; the steps after that are not drawn.")
@@ -109,22 +111,28 @@ def habits(squares):
         for layer, (square, _) in squares.items() for head, rows in enumerate(square)
     }
     kinds = [
-        ("the token before", "the token just before: {} on average.",
-         lambda rows, i: rows[i, i - 1]),
-        ("the first token", "the first token of the text: {} on average. A head that finds "
-         "nothing to gather often rests there.", lambda rows, i: rows[i, 0]),
-        ("the token itself", "the token itself: {} on average.", lambda rows, i: rows[i, i]),
+        ("the token before", "the token just before", "", lambda rows, i: rows[i, i - 1]),
+        ("the first token", "the first token of the text",
+         " A head that finds nothing to gather often rests there.", lambda rows, i: rows[i, 0]),
+        ("the token itself", "the token itself", "", lambda rows, i: rows[i, i]),
     ]
     found = []
     if len(next(iter(heads.values()))) < 4:
         return found  # in so short a text, nothing can be called a habit
-    for note, words, share in kinds:
+    for note, where, remark, share in kinds:
         means = {place: np.mean([share(rows, i) for i in range(2, len(rows))])
                  for place, rows in heads.items()}
         place = max(means, key=means.get)
+        rows = heads[place]
         if means[place] >= 0.4:
-            sentence = f"Of all heads drawn below, it looks most at {words}"
-            found.append((place, sentences(sentence, percent(means[place])), note))
+            is_largest = [share(rows, i) == rows[i].max() for i in range(2, len(rows))]
+            how_often = f"In {sum(is_largest)} of {len(is_largest)} rows"
+            if all(is_largest):
+                how_often = "In every row"
+            sentence = (f"Of all heads drawn below, it looks most at {where}: "
+                        f"{percent(means[place])} on average. {how_often} this is the largest "
+                        f"weight.{remark}")
+            found.append((place, sentences(sentence), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
     place = max(spread, key=spread.get)
     if spread[place] >= 0.95:
@@ -154,7 +162,7 @@ def strongest(run, squares):
         return []
     layer, head, i, j = where
     sentence = sentences(
-        f"Row {{}}, column {{}}: of all that {{}} gathers there, "
+        f"Row {{}}, column {{}}: of all that {{}} gathers, "
         f"{percent(largest)} is the value of {{}}.",
         *(run.token(run.ids_read[place]) for place in (i, j, i, j)),
     )
@@ -200,9 +208,8 @@ def example(run):
     words = prose(
         f"This is row {{}} of {named(layer, head).lower()}. Softmax first subtracts the largest "
         "score from every score, and then takes the powers of e. That changes no weight, and no "
-        "power gets "
-        f"too large. The powers add up to {total:.3f}; each divided by this sum is a weight. Later "
-        "tokens have a score too, but the mask hides it.",
+        f"power gets too large. The powers add up to {total:.3f}; each divided by this sum is a "
+        "weight. Later tokens have a score too, but the mask hides it. (All numbers are rounded.)",
         run.token(run.ids[row]),
     )
     head = ["looks at", "score", "after the mask", "e^(score − largest)", "weight"]

@@ -29,16 +29,18 @@ def chapter(run):
             "Attention and mlp do not read x itself but a copy brought to a standard size: for "
             f"each token, the {C} numbers of its vector are shifted and divided so that their mean "
             "is 0 and their variance 1, and then each is multiplied by one weight and shifted by "
-            "another. This is the *norm*, or layer norm. Without it, each layer would get larger "
-            "numbers than the one before. x itself is not changed by it."
+            "another. This is the *norm*, or layer norm. x itself is not changed by it. As x "
+            "grows from layer to layer, attention and mlp still get numbers of the same size."
         ),
         prose(
-            "After the last layer comes a last norm, and then the question what comes next. For "
-            f"each of the {V:,} tokens, the last vector and the token’s row of wte are multiplied "
-            "number by number and added up; that is the token’s logit. So wte is used twice: at "
-            "the start it turns ids into vectors, at the end it tells which token a vector is "
-            "like. Softmax turns the logits into probabilities, as it turned scores into attention "
-            "weights."
+            "After the last layer comes one more norm, and then the question: what comes next? "
+            f"For each of the {V:,} tokens, the last vector and the token’s row of wte are "
+            "multiplied number by number, and the products are added up. The sum is the token’s "
+            "logit. So wte is used twice: at the start it turns ids into vectors, at the end it "
+            "tells which tokens a vector is like. (Why should the last vector be like the token "
+            "that comes next? Because of training: there all weights were changed so that the "
+            "token that did come next got a higher logit.) Softmax turns the logits into "
+            "probabilities, as it turned scores into attention weights."
         ),
         prose(
             "What if the model stopped after fewer layers? The table answers that: norm, logits "
@@ -48,9 +50,8 @@ def chapter(run):
     ]
     reading = prose(
         f"In the pictures a row is a token, and a column is one of the {C} numbers of its vector. "
-        "All pictures of a table have the same colours. “Size” is the root of the mean square of "
-        "the numbers in the last token’s vector; the columns “attention” and “mlp” give the size "
-        "of what each of them added to this vector."
+        "“Size” is the root of the mean square of the numbers in the last token’s vector. The "
+        "columns “attention” and “mlp” give the size of what each of them added to this vector."
     )
     parts = [
         opening("How do the vectors become an answer?", ideas, findings(run)),
@@ -117,7 +118,7 @@ def outlier(run):
         f"The number farthest from 0 that any layer adds is {short(values[i, j], 3)}. The {part} "
         f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of all numbers "
         f"that it adds lie between -{middle} and {middle}. Trained models often have such "
-        "outliers. In the pictures they have the full colour, like all numbers beyond "
+        "outliers. In the pictures below they do not stand out: the full colour begins at "
         f"±{short(stream_limit(run, 0), 2)}.",
         run.token(run.ids_read[i]),
     )]

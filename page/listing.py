@@ -25,11 +25,11 @@ def chapter(run):
     heads = [tag("span", text) for text in ("first step", second)]
     ideas = [
         prose(
-            "This is the whole program, and below (in a wide window: beside) each line stands what "
-            "the line made in this run: the name, the shape and type, the smallest and largest "
-            "number and the mean, and a picture. Small values are given in full. At the head of a "
-            "function stand its arguments; “return” is what it returned. Click on the name of a "
-            "function to unfold it."
+            "This is the whole program. Beside each line (in a narrow window, below it) you see "
+            "what the line made in this run: the name, the shape and type, the smallest and the "
+            "largest number, the mean, and a picture. Small values are given in full. The "
+            "arguments of a function are shown at its head, and what it returned is named "
+            "“return”. Click on the name of a function to unfold it."
         ),
         prose(
             "The first step reads the prompt and makes the first new token. "
@@ -41,16 +41,17 @@ def chapter(run):
     reading = [
         sentences(
             "In a picture, the last axis of the array runs from left to right, and the one before "
-            "it downwards. Further axes stand as panels side by side, 16 of them at most. A "
-            "single long row is broken into lines."
+            "it runs downwards. If there are more axes, several such panels are drawn side by "
+            "side, 16 at most. A single long row is broken into lines."
         ),
         sentences(
-            "“Full colour from ±0.5” means that all numbers beyond 0.5 look alike; these are the "
-            "outermost 2%. For probabilities, only 1 has the full colour."
+            "Each picture has its own scale of colours. “Full colour from ±0.5” means that all "
+            "cells with numbers beyond 0.5 look alike. That is so for about 2% of the cells. In "
+            "pictures of probabilities, only 1 has the full colour."
         ),
         sentences(
-            "Of an array that is too large, each cell shows one number for several neighbours: the "
-            "one farthest from 0."
+            "If an array is too large to draw every number, each cell stands for several "
+            "neighbours and shows the one that is farthest from 0."
         ),
     ]
     hidden, free = (

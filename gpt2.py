@@ -7,7 +7,7 @@ write, we pick one of the likely tokens, append it to the text, and ask again.
 
 A token is a piece of text: a word with the space before it, a part of a word, a number, or a
 punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary is a list
-of 50,257 tokens. A token's id is its number in this list. Common words are one token. A rare word
+of 50,257 tokens. A token's id is its number in this list. A common word is one token. A rare word
 is cut into several: below, three words become four tokens. The model itself sees only ids.
 (On the right are the shapes of arrays. Their letters are explained below.)
 
@@ -15,17 +15,17 @@ is cut into several: below, three words become four tokens. The model itself see
        |  the tokenizer
     "Alan" " Turing" " theor" "ized"        tokens
     36235  39141     18765    1143          ids                              [B, T]
-       |  wte[ids] + wpe[positions]         embeddings: look up a vector for each id, and add a
-       |                                    vector for the token's position
+       |  wte[ids] + wpe[positions]         look up a vector for each token, its embedding, and
+       |                                    add a vector for its position
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
        |                                    each token gathers information from itself and the
        |                                    tokens before it. Mlp: each token's vector is changed
-       |                                    separately, without regard to the others
+       |                                    on its own
     x                                       a vector for each token          [B, T, C]
        |  layer_norm, then wte              bring the last token's vector to a standard scale, then
-       |                                    compare it with every token's embedding
-    logits                                  a score for every token          [B, V]
+       |                                    compare it with the embeddings of all 50,257 tokens
+    logits                                  a score for each of these tokens [B, V]
        |  sample                            pick one token
     326                                     its id
        |  the tokenizer
@@ -33,12 +33,13 @@ is cut into several: below, three words become four tokens. The model itself see
 
 All this is computed with fixed matrices and vectors of numbers: the parameters of the model, also
 called its weights. They were found in training: the model had to guess each token of 40 GB of text
-from the tokens before it, and its parameters were changed, little by little, so that it guessed
+from the tokens before it, and its parameters were changed, little by little, to make it guess
 better. This file only uses the result. The sizes given here are those of OpenAI's smallest GPT-2,
 called 124M because it has 124 million parameters.
 
-The model, the function `gpt2`, is called again and again while a text grows. Each call is given
-only the new tokens. What it needs from earlier tokens is kept in a cache.
+The model, the function `gpt2`, is called again and again while a text grows. At first it is given
+the prompt, and then, in each call, only the token that was added last. What it needs from earlier
+tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
 first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
@@ -46,9 +47,9 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
 
     B  samples: texts that are written side by side, as a batch
     T  tokens given to this call
-    S  tokens so far: those of earlier calls, then the T of this call; at most n_ctx: 1,024
+    S  tokens so far, from earlier calls and this one: at most 1,024, the context size (n_ctx)
     V  tokens in the vocabulary (n_vocab): 50,257
-    K  tokens that may still be picked, when sampling has ruled out the others
+    K  tokens that sampling has not ruled out
     C  numbers in a token's vector (n_embd): 768
     H  attention heads (n_head): 12
     D  numbers in one head's query, key or value, C / H: 64
@@ -56,10 +57,10 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. Layer norms are dicts with g and b: ln_1 stands before attention, ln_2
-before the mlp, and ln_f (f for final) after all layers. Names that begin with c_ are linear layers,
-dicts with a matrix w and a bias b. (A linear layer is just this matrix and bias, not one of the L
-layers.) weights.py shows the whole tree of parameters.
+table of position embeddings. Layer norms bring a vector to a standard scale. They are dicts with g
+and b: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
+Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear layer is
+just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -89,13 +90,13 @@ def gelu(x):
     """Gaussian error linear unit (GELU), used between the two matrices of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
-    back. The curve has a bend at 0. Without a bend between them, the two matrices could be
-    multiplied into one, and the mlp could do no more than a single matrix can.
+    back. The curve bends near 0, and this is what it is for. With a straight line between them, the
+    two matrices could be multiplied into one, and the mlp could do no more than a single matrix.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
     z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)), the form given by
-    Hendrycks and Gimpel, arXiv 1606.08415.
+    Hendrycks and Gimpel, arXiv 1606.08415, but takes NumPy less time.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -179,11 +180,11 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     The keys and values of tokens from earlier calls are not computed again. They are kept in the KV
     cache, and the queries of the T new tokens are compared with the keys of all S tokens. (`gpt2`,
-    below, explains why what is kept is still right.)
+    below, explains why the keys and values in the cache stay right.)
 
     mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
-    the new token may look at, and -inf, which softmax turns into the weight 0, in the columns of
-    tokens that come after it in the text. The mask is the same for all samples and heads.
+    the new token may look at, and -inf in the columns of tokens that come after it in the text.
+    Softmax turns -inf into the weight 0. The mask is the same for all samples and heads.
     layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. It already
     holds the keys and values of earlier calls, and its last T places are free. It is a view: what
     is written into it is written into the cache.
@@ -191,11 +192,11 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     B, T, C = x.shape
     D = C // n_head
 
-    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C, the
-    # first D numbers belong to the first head, the next D to the second, and so on. So the 3C
-    # numbers are reshaped to [3, H, D], in this order. The transpose moves the axis of length 3 to
-    # the front, where it can be unpacked into q, k and v. It also moves H before T: the @ below
-    # multiplies matrices in the last two axes, one pair for each sample and head.
+    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Within each of
+    # these three groups, the first D numbers belong to the first head, the next D to the second,
+    # and so on. So the 3C numbers are reshaped to [3, H, D], in this order. The transpose moves the
+    # axis of length 3 to the front, where it can be unpacked into q, k and v. It moves H before T,
+    # too: the @ below multiplies matrices in the last two axes, a pair for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -205,9 +206,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # A score is a sum of D products. If these products were independent, with mean 0 and variance
     # 1, the score would have the variance D, here 64, and the standard deviation sqrt(D), here 8.
-    # Scores of +8 and -8 would be common, and softmax would give nearly all weight to one token,
-    # even where several match well. Divided by sqrt(D), scores would have the variance 1. We divide
-    # the query instead, which divides all scores that are made with it.
+    # Scores would often lie 8 apart, and softmax would give nearly all weight to the best match: a
+    # score that is 8 higher gets e^8 times the weight, about 3,000 times. Divided by sqrt(D), the
+    # scores would have the variance 1. We divide the query instead: this divides all scores that
+    # are made with it, and there are usually fewer numbers to divide.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -249,10 +251,10 @@ def block(x, layer, n_head, mask, layer_kv):
 
 
 def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
-    """Returns the logits, each token's score for being the next token, and the cache.
+    """Returns the logits (a score for each token that could come next) and the cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
-    wte, wpe, blocks, ln_f: the parameters, as utils.load_params returns them in a dict.
+    wte, wpe, blocks, ln_f: the parameters: the entries of the dict from utils.load_params.
     cache: None at the start of a text; after that, the cache that the last call returned.
     Returns (logits, cache). logits: float32 [B, V], for each sample a score for each of the V
     tokens that could come next. Their softmax is the probability of each token. cache: (kv, S), the
@@ -262,21 +264,22 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token does. The cost of
-    one more token then has two parts. First, the parameters are read from memory: all of them, but
-    for wpe, of which one vector is enough. Reading these 0.5 GB takes longer than calculating with
-    them, and is most of the cost. Second, the token's query is compared with S keys in every head.
-    This takes longer as the text grows, up to S = n_ctx.
+    one more token then has two parts. First, nearly all parameters are read from memory: they are
+    124 million numbers of 4 bytes, 0.5 GB. Reading them takes longer than calculating with them,
+    and is most of the cost. Second, the token's query is compared with S keys in every head. This
+    takes longer as the text grows, up to S = n_ctx.
 
-    Why the cache is right: in every layer, a token's key and value are made from its vector there.
-    This vector depends on the token itself and on those before it, but never on a later token,
-    because the mask hides later tokens. So its key and value stay the same when tokens are added.
-    Five tokens in one call give the same logits as three and then two, up to rounding. (Queries are
-    not kept: a token's query is used only in the call in which the token is new.)
+    Why the cache is right: in every layer, a token's key and value are made from the vector that
+    the token has there. This vector depends on the token itself and on those before it, but never
+    on a later token, because the mask hides later tokens. So the token's key and value stay the
+    same when tokens are added. Five tokens in one call give the same logits as three and then two,
+    up to rounding. (Queries are not kept: a token's query is used only in the call in which the
+    token is new.)
 
     A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
-    computed once. Always go on from the cache that was returned last. As long as the array kv has
-    free places, the old cache and the new one hold the same array and differ only in S. So going on
-    from the old cache would overwrite keys and values that belong to the new one.
+    computed once. Always go on from the cache that was returned last. Most calls only write into
+    free places of the array kv (see `with_room`), so the cache they were given and the one they
+    return share this array. Going on from the former would overwrite what the latter needs.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -286,8 +289,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     S = n_past + T
     kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D]
 
-    # The causal mask ("causal": nothing depends on what comes later). At the end, below, only the
-    # vector of the last token is used, and the last token may look at all others. So why hide
+    # The causal mask ("causal": nothing depends on what comes later). At the end of this function,
+    # only the last token's vector is used, and the last token may look at all others. So why hide
     # anything from the earlier tokens? Because the last token reads their keys and values. From the
     # second layer on, these keys and values depend on what the earlier tokens saw.
     #
@@ -314,7 +317,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # The only unknown token is the one after the last, so from here on only the last vector is
     # used. (For one position, the logits take V * C multiplications, nearly half as many as all
     # layers together. For the other positions, they would be wasted.) Like everything that is read
-    # from x, it goes through a layer norm before it is used.
+    # from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
@@ -330,7 +333,7 @@ def with_room(kv, n_past, S, B):
 
     kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. An array
     cannot grow, so the number of places is rounded up to a multiple of 256. While tokens come one
-    at a time, a copy is then needed only once in 256 tokens. If kv has one sample, each of the B
+    at a time, a copy is then needed only once every 256 tokens. If kv has one sample, each of the B
     samples gets a copy of it.
     """
     L, _, n_samples, H, n_places, D = kv.shape
@@ -354,7 +357,7 @@ def with_room(kv, n_past, S, B):
 def scale_by_temperature(logits, temperature):
     """Logits divided by temperature, float64 [V].
 
-    A temperature below 1 makes likely tokens likelier, one above 1 makes all of them more equal.
+    A temperature below 1 makes likely tokens likelier. Above 1, all become more equally likely.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
     at temperature 0.5, and 62% at temperature 2.
     """
@@ -399,8 +402,8 @@ def keep_top_p(logits, p):
 
     p is above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two:
     0.5 alone does not reach 0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv
-    1904.09751. (OpenAI's own script leaves out the token with which p is reached, unless nothing
-    would be left.)
+    1904.09751. (OpenAI's own script leaves out the token that takes the sum beyond p: in this
+    example, it keeps only the first. It always keeps at least one.)
     """
     if p == 1:
         return logits
@@ -417,9 +420,9 @@ def sample(logits, rng, temperature, top_k, top_p):
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
     Temperature first, then top-k, then top-p: this is OpenAI's order. Temperature and top-k change
-    the probabilities that top-p adds up. Top-p comes last, so that p counts the probabilities as
-    the other two have left them: those that we would draw with. (Temperature and top-k could be
-    swapped: the k likeliest tokens are the same at any temperature.)
+    the probabilities that top-p adds up. So top-p comes last: it then adds up the probabilities
+    with which we would really draw, and not those before the change. (Temperature and top-k could
+    be swapped: the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -440,8 +443,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 # ---- Generating ----------------------------------------------------------------------------
 
 # A long prompt goes through the model in pieces of this many tokens. That is faster than all at
-# once: a piece is compared only with the keys up to its own end, and its arrays fit into the
-# processor's cache memory. The logits are the same, up to rounding.
+# once. A piece is compared only with the keys up to its own end, so fewer scores are computed that
+# the mask then hides. And its arrays fit into the processor's cache memory. The logits are the
+# same, up to rounding.
 CHUNK = 256
 
 
@@ -456,8 +460,8 @@ def generate(
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
     stop_id: the id that ends a text. Once a sample has drawn stop_id, its next ids are all stop_id,
-    until every sample has drawn it. None: all n_tokens_to_generate are made.
-    Raises ValueError for an argument out of range, and where the logits are not finite.
+    until every sample has drawn it. None: nothing ends a text early.
+    Raises ValueError if an argument is out of range, or if the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
     and only then does each sample get its own copy of the cache.
@@ -512,18 +516,18 @@ def main(
 ):
     """Prints continuations of a prompt. `python gpt2.py --help` explains the options.
 
-    The command line gives every option as text. From Python, it may also be a number.
+    The command line gives every option as text. From Python, options may also be numbers.
     Raises ValueError if an option is wrong or a file of the model is damaged, and OSError if a
     file cannot be read or fetched.
     """
-    # What is not about GPT-2 itself is in these files: options, prompts, printing, and the files of
-    # the model. They are imported only here, so that `import gpt2` needs no package but NumPy.
+    # What is not about GPT-2 itself (options, prompts, printing, the files of the model) is in
+    # these modules. They are imported only here, so that `import gpt2` needs no package but NumPy.
     import cli
     import printing
     import prompts
     import utils
 
-    # A wrong call is refused before anything slow starts.
+    # Wrong options are refused before anything slow starts.
     n_tokens_to_generate = checks.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=0)
     temperature = checks.number("temperature", temperature)
     top_k = checks.integer("top_k", top_k, lowest=0)
@@ -535,7 +539,7 @@ def main(
         seed = checks.integer("seed", seed, lowest=0)
     models_dir = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, models_dir)
-    prompt = prompts.read_prompt(prompt)  # None: ask for prompts at the terminal
+    prompt = prompts.read_prompt(prompt)  # the result is None if `session`, below, will ask for it
 
     # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.
     encoder, hparams = utils.load_encoder_and_hparams(model_size, models_dir)
@@ -551,7 +555,7 @@ def main(
         """Prints the samples that continue one prompt."""
         # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
         # (spawn never gives the same seed twice, so the next batch gets new ones.) If seed is None,
-        # choose_seed chooses one. It prints it, unless temperature is 0 and nothing is drawn.
+        # choose_seed chooses a seed. It also prints this seed, unless temperature is 0.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)
@@ -572,7 +576,7 @@ if __name__ == "__main__":
 
     cli.run(main)
 
-# What `uv run gpt2.py "..."` installs by itself:
+# The tool uv reads what follows: the packages that `uv run gpt2.py "..."` needs.
 #
 # /// script
 # requires-python = ">=3.10"

@@ -5,18 +5,19 @@
     data = map_data("model.ckpt.data-00000-of-00001", tensors)
     params = build_params(data, tensors, hparams)
 
-None of these functions compares the weights with their checksums, because this means reading the
-whole file. `check_data` does it.
+None of these functions compares the weights with their checksums, because that would mean reading
+the whole data file. `check_data` does it.
 
-hparams are the sizes of the model, from its file hparams.json. TensorFlow saves tensors, that is
-arrays of numbers: the weights of the model, and perhaps others that only training needs. It makes
-two files, which it calls a tensor bundle:
+hparams are the sizes of the model, from its file hparams.json. TensorFlow calls a saved model a
+checkpoint. It consists of tensors, that is, arrays of numbers: the weights of the model, and
+perhaps others that only training needs. They are in two files, together called a tensor bundle:
 
     model.ckpt.data-00000-of-00001   the bytes of all tensors, one after another, nothing between
     model.ckpt.index                 a table: for each tensor its type, shape and place in the data
 
-A third file, `checkpoint`, is text. It gives the name that the other two begin with, here
-"model.ckpt".
+TensorFlow also writes a small text file named `checkpoint`. It gives what the names of the other
+two begin with, here "model.ckpt". All numbers of a fixed length in these files are little-endian:
+their lowest byte comes first.
 
 
 The index
@@ -30,7 +31,7 @@ The index is a sorted table of keys and values, in the file format of LevelDB, a
 It is read from its end. The footer always has 48 bytes, and says where the index block is. The
 index block says where each data block is. The data blocks hold the table. (The index of 124M,
 OpenAI's smallest GPT-2, has a single data block. The metaindex is empty: LevelDB has a use for it,
-TensorFlow has none.)
+but TensorFlow has not.)
 
     footer   the handle of the metaindex, the handle of the index block, zeros up to byte 40, and
              in the last 8 bytes a number that marks such files, MAGIC
@@ -54,8 +55,8 @@ entries end.
 
 In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
 In the index block a value is the handle of a data block. The key beside it is not the name of a
-tensor. It is only some text by which a search can tell the keys of this data block from those of
-the next, and is not needed here.
+tensor. It only separates the keys of this data block from those of the next, for a search, and is
+not needed here.
 
 So to find a tensor by hand: read the footer, go to the index block, then to the data blocks in
 turn, and read their entries one by one, until a key is the tensor's name. (Searching the file for
@@ -70,7 +71,7 @@ with its tag, a varint: 8 times the number of the field, plus the kind of its va
 
     0    a varint
     2    a length, which is a varint, and then that many bytes
-    5    4 bytes, little-endian (the lowest first)
+    5    4 bytes
 
 A field whose value is 0 is left out. A tensor's message, a BundleEntryProto, has these fields:
 
@@ -90,9 +91,9 @@ small model that comes with this program, in hexadecimal:
 
 It has no field 4, so its offset is 0: its numbers are the first in the data file.
 
-The first entry of the table has an empty key. Its message, a BundleHeaderProto, describes the whole
-checkpoint. Its field 1, num_shards, is the number of data files. Its field 2, endianness, is 0 for
-little-endian.
+The first entry of the table has an empty key. Its message, a BundleHeaderProto, describes the
+checkpoint as a whole. Its field 1, num_shards, is the number of data files. Its field 2,
+endianness, is 0 for little-endian.
 
 Sources: tensorflow/core/protobuf/tensor_bundle.proto and tensorflow/core/lib/io/table_format.txt
 in github.com/tensorflow/tensorflow; src/model.py in github.com/openai/gpt-2 for the names.
@@ -121,7 +122,7 @@ def read_prefix(path):
     is used. Raises ValueError if the file gives no name.
     """
     text = read_text(path, errors="replace")
-    # The optional part in brackets is the path. The name itself has no control characters.
+    # (?:.*[/\\:])? matches the path, if there is one. The name itself has no control characters.
     match = re.search(r'^model_checkpoint_path: *"(?:.*[/\\:])?([^"/\\:\0-\x1f]+)"', text, re.M)
     if match is None:
         raise ValueError(f'{path} has no line model_checkpoint_path: "..."')
@@ -131,8 +132,9 @@ def read_prefix(path):
 # ---- The index, from its smallest part up --------------------------------------------------
 #
 # The bytes may be anything: a damaged index, a web page, a file made to do harm. The functions
-# below trust none of them. They use memory in proportion to the file's size, and raise ValueError
-# for what is wrong. Their error messages call the file "it"; `read_index` puts its path in front.
+# below trust no byte. However the bytes are, these functions use memory only in proportion to the
+# size of the file, and raise ValueError for what is wrong. Their error messages call the file "it";
+# `read_index` puts its path in front.
 
 
 def take(data, position, size):
@@ -188,11 +190,11 @@ def read_block(data, offset, size):
         value, position = take(block, position, n_value)
         key = key[:n_shared] + new
         entries.append((key, value))
-        # This loop does not look at the restarts. In a block made to do harm, every key could
-        # repeat the whole key before it, and the keys together could fill terabytes. In a good
-        # block, a byte that is stored once belongs to at most 16 keys: its own, and those of the 15
-        # entries before the next restart. So all keys together have at most 16 times the bytes of
-        # the block.
+        # This loop does not check that sharing ends at the restarts. So in a block made to do harm,
+        # every key could repeat the whole key before it, and the keys together could fill
+        # terabytes. In a good block, each byte of a key is used by at most 16 keys: the key it is
+        # stored with, and those of at most 15 more entries before the next restart. So all keys
+        # together have at most 16 times the bytes of the block.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its size allows")
@@ -253,7 +255,7 @@ def read_table(data):
         offset, size, _ = read_handle(handle, 0)
         # Without this, thousands of handles could lead to one block, which would be read each time.
         if offset < end:
-            raise ValueError("its blocks overlap")
+            raise ValueError("its blocks overlap or are out of order")
         end = offset + size
         table.update(read_block(data, offset, size))
     return table
@@ -263,8 +265,8 @@ def read_index(path):
     """Where each tensor is in the data file, and what it is.
 
     Returns a dict of name -> dict of dtype, shape, shard_id, offset, size and crc32c. Offset and
-    size count bytes. Raises ValueError, naming the file, if it is not the index of a checkpoint of
-    TensorFlow, or not of a kind that is supported.
+    size count bytes. Raises ValueError, naming the file, if it is not the index of a TensorFlow
+    checkpoint, or is of a kind that is not supported.
     """
     data = read_file(path)
     try:
@@ -285,12 +287,13 @@ def read_index(path):
 
 
 def stored_shape(name, shape):
-    """The shape of a weight in OpenAI's checkpoints. The matrix of a linear layer is [1, in, out].
+    """The shape that a weight has in OpenAI's checkpoints.
 
-    Its name ends in "/w", as in "c_attn/w". (The two tables of embeddings, wte and wpe, have two
-    dimensions here too.) The "c_" is for convolution, which combines neighbouring vectors. OpenAI's
-    code uses convolutions of width 1: they take one vector at a time, so they are just products
-    with a matrix. The 1 in the shape is this width.
+    shape: the shape that it has in this program (see weights.py). The two are the same, with one
+    exception: the matrix of a linear layer is [in, out] in this program, and [1, in, out] in a
+    checkpoint. Its name ends in "/w", as in "c_attn/w". The "c_" is for convolution, which combines
+    neighbouring vectors. OpenAI's code uses convolutions of width 1. They take one vector at a
+    time, so they are just products with a matrix. The 1 in the shape is this width.
     """
     return (1, *shape) if name.endswith("/w") else shape
 
@@ -311,9 +314,11 @@ def check_tensors(path, tensors, hparams):
                 f"{path}: {name} is of dtype {dtype}; only {FLOAT32}, float32, is supported"
             )
         if tensor_shape != shape:
-            raise ValueError(f"{path}: {name} is {tensor_shape}; hparams.json makes it {shape}")
+            raise ValueError(
+                f"{path}: {name} has the shape {tensor_shape}, but by hparams.json it is {shape}"
+            )
         if size != 4 * math.prod(shape):
-            raise ValueError(f"{path}: {name} has {size} bytes, which do not make {shape}")
+            raise ValueError(f"{path}: {name} has {size:,} bytes, too few or many for {shape}")
 
     map_tree(check, shapes_of(hparams))  # calls check with the name and the shape of each weight
     # Layers are named h0, h1, h2, ..., so this would be a weight of one layer too many.
@@ -334,7 +339,7 @@ def map_data(path, tensors):
     """
     size, expected_size = os.path.getsize(path), data_size(tensors)
     if size != expected_size:
-        raise ValueError(f"{path} has {size} bytes; its index makes it {expected_size}")
+        raise ValueError(f"{path} has {size:,} bytes, but its index says {expected_size:,}")
     return map_file(path)
 
 
@@ -381,7 +386,7 @@ def check_data(path, tensors, hparams):
 # ---- The checksum --------------------------------------------------------------------------
 #
 # A checksum is a small number computed from data and stored with it. If the data changes, computing
-# it again gives a different number. TensorFlow uses CRC-32C, which has 32 bits.
+# it again almost certainly gives a different number. TensorFlow uses CRC-32C, which has 32 bits.
 #
 # A CRC is the remainder of a division. The bits of the data are read as one long binary number and
 # divided by a fixed number of 33 bits, the divisor. The division is not the usual one: plus and
@@ -389,25 +394,28 @@ def check_data(path, tensors, hparams):
 #
 # Data is taken in words of 32 bits: four bytes, the lowest first. (If the number of bytes is not a
 # multiple of four, zeros in front fill it up. Zeros in front of a number change nothing.) The first
-# bit of the long number, its highest, is the lowest bit of the first word. So a word, as Python
-# shows it, must be read from right to left: its rightmost bit comes first in the long number. A
-# word is shorter than the divisor, so it is its own remainder.
+# bit of the long number, its highest, is the lowest bit of the first word. So a word stands
+# backwards in the long number: from right to left, compared with how Python shows it. For example,
+# the byte 0b00000011 begins the long number with the bits 11000000. A word is shorter than the
+# divisor, so it is its own remainder.
 #
 # Below, to shift a word by n words means: to take the remainder of this word followed by n words of
-# zeros. The data is the xor of its words, if each word is followed by zeros in place of the words
-# after it. The remainder of a xor is the xor of the remainders:
+# zeros. Why this is of use: 123 is 100 + 20 + 3. In the same way, write each word of the data with
+# zeros in place of the words after it; the xor of these numbers is the data. And the remainder of a
+# xor is the xor of the remainders:
 #
 #     remainder(a xor b) = remainder(a) xor remainder(b)
 #
 # So the remainder of the data is the xor of its words, each shifted by the number of words after
-# it. A shift by n words and another by m words make one by n + m words. (What the first one leaves
-# out is a multiple of the divisor, and stays one when zeros follow.)
+# it. A shift by n words and another by m words make one by n + m words: with a remainder in place
+# of a number, only a multiple of the divisor is gone, and that makes no difference to a later
+# remainder.
 #
-# NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. Each
-# row is shifted by ROW words and xor-ed with the next row, until one row remains. Then the first
-# half of this row is shifted and xor-ed with the second half, again and again, until one word
-# remains. With rows of 4 words, the rows "a b c d" and "e f g h" go like this ("+" is xor, "a<4" is
-# a, shifted by 4 words):
+# NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. The first
+# row is shifted by ROW words and xor-ed with the second, the result is shifted and xor-ed with the
+# third, and so on until one row remains. Then the first half of this row is shifted and xor-ed with
+# the second half, again and again, until one word remains. With rows of 4 words, the rows "a b c d"
+# and "e f g h" go like this ("+" is xor, "a<4" is a, shifted by 4 words):
 #
 #     a<4 + e   b<4 + f   c<4 + g   d<4 + h     one row: call it i j k l
 #     i<2 + k   j<2 + l                         half a row: m n
@@ -441,12 +449,13 @@ def shift_tables(n_words):
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)  # the 32 words with a single bit
     if n_words == 1:
         shifted = bits
-        # Append 32 zeros to each word, one at a time: its bits move one place to the right. If a 1
-        # falls out at the right, which is the front of the number, the number is as long as the
-        # divisor, so we subtract the divisor: xor. (Its top bit cancels the 1 that fell out.)
+        # Append 32 zeros to each word, one at a time. Words stand backwards, so the front of the
+        # number is at the right: the bits move one place to the right. If a 1 falls out there, the
+        # number has become as long as the divisor, which is then subtracted, by xor. (Its top bit
+        # cancels the 1 that fell out.)
         for _ in range(32):
             shifted = (shifted >> 1) ^ (shifted & 1) * np.uint32(DIVISOR)
-    else:
+    else:  # two shifts by half as many words; their tables come from this function again
         shifted = shift(shift(bits, n_words // 2), n_words // 2)
 
     tables = np.zeros((4, 1), dtype=np.uint32)
@@ -471,7 +480,7 @@ def masked_crc32c(data):
     """The checksum of bytes, or of a uint8 array, as TensorFlow stores it: an int.
 
     TensorFlow masks a CRC: it rotates the bits and adds MASK. The reason is that blocks of the
-    index hold CRCs of tensors, and a CRC finds errors less reliably in data that holds CRCs itself.
+    index hold CRCs of tensors, and a CRC finds errors less reliably in data that contains CRCs.
     """
     # The data is cut in two, so that the second part consists of whole rows. The first part, less
     # than a row, gets START in front. With START, it may be a little longer than a row, so zeros in

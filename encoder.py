@@ -7,9 +7,10 @@
 ("124M" is OpenAI's smallest GPT-2. Its files are in the folder models/124M.)
 
 The GPT-2 model itself works only with ids. An id is the number of a token in the model's
-vocabulary. A token is a sequence of bytes of text in UTF-8: often a word together with the space
-before it, or a part of a longer word. Each of the 256 single bytes is a token too. So any text, in
-any script, can be turned into ids, even if none of its words is in the vocabulary.
+vocabulary, the list of all its tokens. A token is a sequence of bytes of text in UTF-8: often a
+word together with the space before it, or a part of a longer word. Each of the 256 single bytes is
+a token too. So any text, in any script, can be turned into ids, even if none of its words is in the
+vocabulary.
 
 The method is byte-pair encoding (BPE). It has three steps:
 
@@ -21,8 +22,8 @@ The method is byte-pair encoding (BPE). It has three steps:
        |  3. look up the id of each token
     15496     995
 
-Step 2 follows a list of merges. Each merge joins a pair of tokens into one. Its place in the list,
-counted from 0, is the rank of that pair. A piece starts as single bytes. Then the pair of
+Step 2 follows a list of merges. Each merge joins a pair of tokens into one. The place of a merge in
+the list, counted from 0, is the rank of its pair. A piece starts as single bytes. Then the pair of
 neighbours with the lowest rank is joined, again and again, until no pair of neighbours is in the
 list:
 
@@ -34,7 +35,8 @@ list:
 
 OpenAI made the list before the model was trained, by counting. In a large collection of texts, cut
 into pieces as in step 1, the most frequent pair of neighbours was joined everywhere, then the pair
-that had become the most frequent, and so on, 50,000 times. So a low rank means a frequent pair.
+that had become the most frequent, and so on, 50,000 times. Each joined pair was added to the list.
+So the lower its rank, the more frequent a pair was.
 
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
 character, a space as "Ġ": see `byte_alphabet`.
@@ -48,15 +50,15 @@ character, a space as "Ġ": see `byte_alphabet`.
     encoder.json    {"!": 0, ..., "Ġworld": 995, ..., "Hello": 15496, ..., "<|endoftext|>": 50256}
 
 encoder.json has an id for each of the 50,257 tokens: the 256 single bytes, the 50,000 tokens that
-the merges make, each a different one, and <|endoftext|>. The token <|endoftext|> marks the end of a
-text. It stood between the texts that the model was trained on. When the model writes a text, it
-produces this token where it considers the text finished. No merge makes this token, so `encode`
-never returns it.
+the merges make (no two merges make the same), and <|endoftext|>. The token <|endoftext|> marks the
+end of a text. It stood between the texts that the model was trained on. When the model writes a
+text, it produces this token where it considers the text finished. No merge makes this token, so
+`encode` never returns its id.
 
-Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words, starting from characters. The GPT-2
-paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them, and each is
-a token, so every character can be written with tokens. The format of the two files, and PIECE
-below, are those of OpenAI's own tokenizer, src/encoder.py in github.com/openai/gpt-2.
+Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words into parts, starting from characters.
+The GPT-2 paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them,
+and each is a token, so every character can be written with tokens. The format of the two files, and
+PIECE below, are those of OpenAI's own tokenizer, src/encoder.py in github.com/openai/gpt-2.
 """
 
 import functools
@@ -82,8 +84,9 @@ PIECE = regex.compile(
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # a run of white space, without its last character if something
-                             #   follows: "a   b" becomes "a", "  ", " b"
+    | \s+(?!\S)              # a run of white space that stops before more white space or at the
+                             #   end of the text, so a run before a word stops one short and
+                             #   leaves its last space to the word: "a   b" is "a", "  ", " b"
     | \s+                    # any other white space, such as the newline in "a\nb"
     """,
     regex.VERBOSE,
@@ -125,11 +128,11 @@ def merge(piece, ranks):
     while candidates:
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
-        # The entry may be out of date: since it was put on the heap, one of its two tokens may have
-        # been joined with its other neighbour. If that was the left token, its place now holds b"",
-        # and no merge contains b"". If that was the right token, the pair at `left` is now a
-        # different one, and has a different rank or none. Or the left token has since been joined
-        # with this longer right token too, and is now the last, so there is no pair.
+        # The entry may be out of date, since other merges came after it was put on the heap. Then
+        # there are three cases. The left token was joined with the token before it: its place now
+        # holds b"", and no merge contains b"". Or one of the two tokens has grown: the pair at
+        # `left` is now a different one, with a different rank or none. Or the left token has grown
+        # so far that no token comes after it (right == n_bytes), so there is no pair.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -139,7 +142,7 @@ def merge(piece, ranks):
         if after[left] < n_bytes:
             before[after[left]] = left
 
-        # The new token makes a pair with the token before it, and one with the token after it.
+        # The new token forms a pair with the token before it, and another with the one after it.
         for i in (before[left], left):
             if i >= 0 and after[i] < n_bytes:
                 new_rank = ranks.get((tokens[i], tokens[after[i]]))
@@ -173,14 +176,15 @@ class Encoder:
         """The ids of a text: a list of int, empty for "".
 
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
-        treated as 13 ordinary characters. A lone surrogate (half of a UTF-16 pair) cannot be
-        written in UTF-8, and is replaced by U+FFFD.
+        treated as 13 ordinary characters. A Python string may hold a surrogate, half of a UTF-16
+        pair, for example from JSON that was cut in the middle of a pair. UTF-8 cannot write it. A
+        surrogate that stands alone is replaced by U+FFFD, the replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
         except UnicodeEncodeError:
-            # Going through UTF-16 turns two matching halves, one right after the other, into the
-            # character that they stand for. A half that is alone becomes U+FFFD.
+            # Going through UTF-16 joins two matching halves, one right after the other, into the
+            # character that they stand for. A half that stands alone becomes U+FFFD.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))
@@ -211,11 +215,12 @@ class Encoder:
 def byte_alphabet():
     """The character that stands for each byte in the two files: a list of 256 characters.
 
-    A text file cannot show every byte, so the files write each byte as a visible character. For
-    188 of the bytes there is a visible character with the same code (Unicode code point), and the
-    byte is written as that character: 0x48 as "H". The other 68 are written, in order, as the
-    characters from U+0100 on. The space is the 33rd of these 68 bytes, so it is written as U+0120,
-    which is "Ġ". The newline is the 11th, and is written as U+010A, "Ċ".
+    Some bytes are invisible in a text, and vocab.bpe uses spaces and newlines to separate its
+    entries. So the files write each byte as a visible character. For 188 of the bytes there is a
+    visible character with the same code (Unicode code point), and the byte is written as that
+    character: 0x48 as "H". The other 68 are written, in order, as the characters from U+0100 on.
+    The space is the 33rd of these 68 bytes, so it is written as U+0120, which is "Ġ". The newline
+    is the 11th, and is written as U+010A, "Ċ".
     """
     # All but control characters, the space, the no-break space (0xA0) and the soft hyphen (0xAD).
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
@@ -234,6 +239,7 @@ def read_tokens(path):
         names = sorted(ids, key=ids.get)
         in_order = [ids[name] for name in names] == list(range(len(names)))
     except (ValueError, TypeError, AttributeError, RecursionError):
+        # Not UTF-8 or not JSON; ids that have no order; not an object; nested too deeply.
         raise ValueError(f"{path} is not a JSON object that gives every token an id") from None
     if not in_order:
         raise ValueError(f"{path} does not number its {len(names)} tokens 0, 1, 2, ...")
@@ -242,8 +248,8 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
-    # `translate` replaces each character by the one whose code is the byte. Latin-1 then encodes
-    # this character as the byte itself. So "Ġ" becomes " ", and then b" ".
+    # `translate` replaces each character by the character whose code is the byte that it stands
+    # for. Latin-1 then encodes this character as the byte itself. So "Ġ" becomes " ", then b" ".
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 
@@ -253,7 +259,8 @@ def read_merges(path, tokens):
 
     tokens: dict of name -> bytes, from `read_tokens`. vocab.bpe, too, writes tokens by their names.
     Its first line is its version.
-    Raises ValueError if the file is damaged: the message names it, and the line if one is wrong.
+    Raises ValueError if the file is damaged. The message names the file, and the line if a line is
+    wrong.
     """
     try:
         lines = read_text(path).rstrip("\n").split("\n")

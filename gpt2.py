@@ -9,27 +9,27 @@ A token is a piece of text: a word with the space before it, a part of a word, a
 punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary is a list
 of 50,257 tokens. A token's id is its number in this list. A common word is one token. A rare word
 is cut into several: below, three words become four tokens. The model itself sees only ids.
-(On the right are the shapes of arrays. Their letters are explained below.)
+(In this picture, the shapes of arrays stand on the right. Their letters are explained below it.)
 
     "Alan Turing theorized"                 the text
        |  the tokenizer
     "Alan" " Turing" " theor" "ized"        tokens
     36235  39141     18765    1143          ids                              [B, T]
-       |  wte[ids] + wpe[positions]         look up a vector for each token, its embedding, and
-       |                                    add a vector for its position
+       |  wte[ids] + wpe[positions]         look up each token's embedding, a vector, in the table
+       |                                    wte, and add the vector of its position, from wpe
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
        |                                    each token gathers information from itself and the
        |                                    tokens before it. Mlp: each token's vector is changed
        |                                    on its own
     x                                       a vector for each token          [B, T, C]
-       |  layer_norm, then wte              bring the last token's vector to a standard scale, then
+       |  layer_norm, then wte again        bring the last token's vector to a standard scale, then
        |                                    compare it with the embeddings of all 50,257 tokens
     logits                                  a score for each of these tokens [B, V]
        |  sample                            pick one token
-    326                                     its id
+    326                                     its id: append it to the ids, and go round again
        |  the tokenizer
-    " that"                                 its text; append it, and go round again
+    " that"                                 its text, to be printed
 
 All this is computed with fixed matrices and vectors of numbers: the parameters of the model, also
 called its weights. They were found in training: the model had to guess each token of 40 GB of text
@@ -57,17 +57,18 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. Layer norms bring a vector to a standard scale. They are dicts with g
-and b: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
-Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear layer is
-just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
+table of position embeddings. A layer norm brings a vector to a standard scale. Its parameters are a
+dict with g and b: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after
+all layers. Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A
+linear layer is just this matrix and bias, not one of the L layers.) weights.py shows the whole tree
+of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
-# Not a part of GPT-2: this sets up the terminal. (sys.path.insert is for `python -P`, which would
-# not find the files beside this one.)
+# Not a part of GPT-2: this sets up the terminal. It comes first, so that one line is printed if a
+# package is missing. (sys.path.insert is for `python -P`, which would not find the files here.)
 if __name__ == "__main__":
     import os
     import sys
@@ -90,8 +91,9 @@ def gelu(x):
     """Gaussian error linear unit (GELU), used between the two matrices of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
-    back. The curve bends near 0, and this is what it is for. With a straight line between them, the
-    two matrices could be multiplied into one, and the mlp could do no more than a single matrix.
+    back. The curve bends near 0, and gelu is there because of this bend. If only a straight line
+    stood between the two matrices, they could be multiplied into one, and the mlp could do no more
+    than a single matrix.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
@@ -140,7 +142,8 @@ def linear(x, w, b=0.0):
     n_in, n_out = w.shape
     n_vectors = x.size // n_in
     # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
-    # That takes too long for 3 vectors or fewer, so these are multiplied one at a time.
+    # That takes too long for 3 vectors or fewer, so these are multiplied one at a time: each
+    # becomes a matrix of one row, and @ multiplies these matrices separately.
     vectors = x.reshape(n_vectors, 1, n_in) if n_vectors <= 3 else x.reshape(n_vectors, n_in)
     y = vectors @ w
     y += b
@@ -148,7 +151,7 @@ def linear(x, w, b=0.0):
 
 
 def mlp(x, c_fc, c_proj):
-    """Multilayer perceptron (mlp): computes something new from each token's vector, [B, T, C].
+    """Multilayer perceptron (mlp): transforms each token's vector on its own, [B, T, C].
 
     It is two linear layers with gelu between them. c_fc ("fully connected") widens each vector to
     4C numbers, and c_proj ("projection") brings it back to C. No token sees another here.
@@ -195,8 +198,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Within each of
     # these three groups, the first D numbers belong to the first head, the next D to the second,
     # and so on. So the 3C numbers are reshaped to [3, H, D], in this order. The transpose moves the
-    # axis of length 3 to the front, where it can be unpacked into q, k and v. It moves H before T,
-    # too: the @ below multiplies matrices in the last two axes, a pair for each sample and head.
+    # axis of length 3 to the front, where it can be unpacked into q, k and v. It also moves H
+    # before T: @ takes the last two axes as matrices, and multiplies them for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -206,10 +209,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # A score is a sum of D products. If these products were independent, with mean 0 and variance
     # 1, the score would have the variance D, here 64, and the standard deviation sqrt(D), here 8.
-    # Scores would often lie 8 apart, and softmax would give nearly all weight to the best match: a
-    # score that is 8 higher gets e^8 times the weight, about 3,000 times. Divided by sqrt(D), the
-    # scores would have the variance 1. We divide the query instead: this divides all scores that
-    # are made with it, and there are usually fewer numbers to divide.
+    # Scores would often lie 8 apart, and a score that is 8 higher gets e^8 times the weight, about
+    # 3,000 times. Nearly all weight would go to the best match, and the token could not combine
+    # what several others hand over. Divided by sqrt(D), the scores would have the variance 1. We
+    # divide the query instead: D numbers instead of the S scores that are made with it.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -257,17 +260,17 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     wte, wpe, blocks, ln_f: the parameters: the entries of the dict from utils.load_params.
     cache: None at the start of a text; after that, the cache that the last call returned.
     Returns (logits, cache). logits: float32 [B, V], for each sample a score for each of the V
-    tokens that could come next. Their softmax is the probability of each token. cache: (kv, S), the
+    tokens that could come next. Softmax turns these into probabilities. cache: (kv, S), the
     keys and values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
     none beyond.
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token does. The cost of
-    one more token then has two parts. First, nearly all parameters are read from memory: they are
-    124 million numbers of 4 bytes, 0.5 GB. Reading them takes longer than calculating with them,
-    and is most of the cost. Second, the token's query is compared with S keys in every head. This
-    takes longer as the text grows, up to S = n_ctx.
+    one more token then has two parts. First, the parameters are read from memory (of wpe, one
+    vector is enough): 124 million numbers of 4 bytes, 0.5 GB. Reading them takes longer than
+    calculating with them, and is most of the cost. Second, the token's query is compared with S
+    keys in every head. This takes longer as the text grows, up to S = n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -276,10 +279,11 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     up to rounding. (Queries are not kept: a token's query is used only in the call in which the
     token is new.)
 
-    A cache of one sample can be continued with inputs of B samples, so a prompt that they share is
-    computed once. Always go on from the cache that was returned last. Most calls only write into
-    free places of the array kv (see `with_room`), so the cache they were given and the one they
-    return share this array. Going on from the former would overwrite what the latter needs.
+    After a call with one sample, the next may have B samples: with_room, below, then copies the
+    cache for each of them. So a prompt that they share is computed only once. Always go on from the
+    cache that was returned last. Most calls only write into free places of the array kv, so the old
+    cache and the new one share this array. Going on from the old one would overwrite what the new
+    one needs.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -306,7 +310,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The token embedding is the same wherever the token stands. The position embedding tells the
     # layers where it stands. Order comes in only here and through the mask, which lets a token see
-    # those before it and not those after.
+    # itself and those before it, and none after.
     token_embeddings = wte[inputs]                             # [B, T, C]
     position_embeddings = wpe[positions]                       # [T, C]
     x = token_embeddings + position_embeddings                 # [B, T, C]
@@ -329,7 +333,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
 
 def with_room(kv, n_past, S, B):
-    """The cache kv itself if it has room for S tokens of B samples, else a larger copy of it.
+    """The array kv itself if it has room for S tokens of B samples, else a larger copy of it.
 
     kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. An array
     cannot grow, so the number of places is rounded up to a multiple of 256. While tokens come one
@@ -357,7 +361,7 @@ def with_room(kv, n_past, S, B):
 def scale_by_temperature(logits, temperature):
     """Logits divided by temperature, float64 [V].
 
-    A temperature below 1 makes likely tokens likelier. Above 1, all become more equally likely.
+    A temperature below 1 makes likely tokens likelier. Above 1, the probabilities get more equal.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
     at temperature 0.5, and 62% at temperature 2.
     """
@@ -398,12 +402,13 @@ def keep_top_k(logits, k):
 
 
 def keep_top_p(logits, p):
-    """Top-p, or nucleus sampling: keeps the likeliest tokens, just enough to reach p, [V].
+    """Top-p, or nucleus sampling: keeps the likeliest tokens, [V].
 
-    p is above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two:
-    0.5 alone does not reach 0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv
-    1904.09751. (OpenAI's own script leaves out the token that takes the sum beyond p: in this
-    example, it keeps only the first. It always keeps at least one.)
+    They are just enough for their probabilities to add up to p or more. p is above 0 and at most 1.
+    Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach
+    0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
+    script leaves out the token that takes the sum beyond p: in this example, it keeps only the
+    first. It always keeps at least one.)
     """
     if p == 1:
         return logits
@@ -443,9 +448,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 # ---- Generating ----------------------------------------------------------------------------
 
 # A long prompt goes through the model in pieces of this many tokens. That is faster than all at
-# once. A piece is compared only with the keys up to its own end, so fewer scores are computed that
-# the mask then hides. And its arrays fit into the processor's cache memory. The logits are the
-# same, up to rounding.
+# once. The queries of a piece meet only the keys up to the end of this piece. Scores for later
+# keys, which the mask would hide anyway, are never computed. Also, the arrays of a piece are small
+# enough for the processor's own fast memory. The logits are the same, up to rounding.
 CHUNK = 256
 
 
@@ -459,7 +464,7 @@ def generate(
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
-    stop_id: the id that ends a text. Once a sample has drawn stop_id, its next ids are all stop_id,
+    stop_id: the id that ends a text. Once a sample has drawn stop_id, all its further ids are too,
     until every sample has drawn it. None: nothing ends a text early.
     Raises ValueError if an argument is out of range, or if the logits are not finite.
 
@@ -539,7 +544,8 @@ def main(
         seed = checks.integer("seed", seed, lowest=0)
     models_dir = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, models_dir)
-    prompt = prompts.read_prompt(prompt)  # the result is None if `session`, below, will ask for it
+    # If there is no prompt yet, this returns None, and prompts.session, below, asks for prompts.
+    prompt = prompts.read_prompt(prompt)
 
     # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.
     encoder, hparams = utils.load_encoder_and_hparams(model_size, models_dir)

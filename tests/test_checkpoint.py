@@ -292,8 +292,8 @@ html = b"<html><body>Please log in to this network</body></html>" * 9
         (table_with(without_wpe), "does not list the tensor model/wpe"),
         (table_with(fourth_layer), "more layers"),
         (table_with(dtype=19), "model/wte is of dtype 19"),
-        (table_with(shape=(20, 269)), "model/wte is (20, 269)"),
-        (table_with(shape=()), "model/wte is ()"),
+        (table_with(shape=(20, 269)), "model/wte has the shape (20, 269)"),
+        (table_with(shape=()), "model/wte has the shape ()"),
         (table_with(size=4), "model/wte has 4 bytes"),
     ],
 )
@@ -313,7 +313,8 @@ def test_each_kind_of_wrong_index_has_its_own_sentence(index, what, model):
 def test_a_data_file_of_the_wrong_size_is_refused(change, model):
     """The file ends where the last tensor of the index does, those of training included."""
     os.truncate(model / DATA_FILE, 109048 + change)
-    with pytest.raises(ValueError, match=f"has {109048 + change} bytes; its index makes it 109048"):
+    size = f"{109048 + change:,}"
+    with pytest.raises(ValueError, match=f"has {size} bytes, but its index says 109,048"):
         load(model)
 
 

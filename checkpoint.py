@@ -9,14 +9,15 @@ None of these functions compares the weights with their checksums, because that 
 the whole data file. `check_data` does it.
 
 hparams are the sizes of the model, from its file hparams.json. TensorFlow calls a saved model a
-checkpoint. It consists of tensors, that is, arrays of numbers: the weights of the model, and
-perhaps others that only training needs. They are in two files, together called a tensor bundle:
+checkpoint. It consists of tensors, that is, arrays (nearly always of numbers): the weights of the
+model, and perhaps others that only training needs. They are in two files, together called a tensor
+bundle:
 
     model.ckpt.data-00000-of-00001   the bytes of all tensors, one after another, nothing between
     model.ckpt.index                 a table: for each tensor its type, shape and place in the data
 
-TensorFlow also writes a small text file named `checkpoint`. It gives what the names of the other
-two begin with, here "model.ckpt". All numbers of a fixed length in these files are little-endian:
+TensorFlow also writes a small text file named `checkpoint`. It says what the names of the other two
+files begin with, here "model.ckpt". All numbers of a fixed length in these files are little-endian:
 their lowest byte comes first.
 
 
@@ -48,10 +49,10 @@ but TensorFlow has not.)
 
 Neighbouring keys are alike, so an entry leaves out what its key shares with the key before it.
 After "model/h0/attn/c_attn/b", the entry of "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and
-the single key byte "w". The first entry and every 16th after it are restarts: they share nothing,
-so that a search can begin there, and the list at the end of the block says where they are. The
-functions below read every entry, so they need only the length of this list, which tells where the
-entries end.
+the single key byte "w". In a data block, the first entry and every 16th after it are restarts: they
+share nothing, so that a search can begin there, and the list at the end of the block says where
+they are. The functions below read every entry, so they need only the length of this list, which
+tells where the entries end.
 
 In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
 In the index block a value is the handle of a data block. The key beside it is not the name of a
@@ -112,7 +113,7 @@ from weights import map_tree, shapes_of
 DATA = ".data-00000-of-00001"  # how the name of a data file ends; for other modules
 MAGIC = bytes.fromhex("57fb808b247547db")
 VARINT, BYTES, FIXED32 = 0, 2, 5  # three kinds of value in protobuf: the low 3 bits of a tag
-FLOAT32, STRING = 1, 7  # TensorFlow's numbers of two dtypes
+FLOAT32, STRING = 1, 7  # TensorFlow's codes for two dtypes
 
 
 def read_prefix(path):
@@ -122,7 +123,8 @@ def read_prefix(path):
     is used. Raises ValueError if the file gives no name.
     """
     text = read_text(path, errors="replace")
-    # (?:.*[/\\:])? matches the path, if there is one. The name itself has no control characters.
+    # (?:.*[/\\:])? matches all of the path before its last part, if there is such a path. The name
+    # itself has no control characters.
     match = re.search(r'^model_checkpoint_path: *"(?:.*[/\\:])?([^"/\\:\0-\x1f]+)"', text, re.M)
     if match is None:
         raise ValueError(f'{path} has no line model_checkpoint_path: "..."')
@@ -132,9 +134,9 @@ def read_prefix(path):
 # ---- The index, from its smallest part up --------------------------------------------------
 #
 # The bytes may be anything: a damaged index, a web page, a file made to do harm. The functions
-# below trust no byte. However the bytes are, these functions use memory only in proportion to the
-# size of the file, and raise ValueError for what is wrong. Their error messages call the file "it";
-# `read_index` puts its path in front.
+# below trust no byte. Whatever the bytes are, these functions use no more memory than in proportion
+# to the size of the file, and raise ValueError if something is wrong. Their error messages call the
+# file "it"; `read_index` puts its path in front.
 
 
 def take(data, position, size):
@@ -253,7 +255,8 @@ def read_table(data):
     table, end = {}, 0
     for _, handle in read_block(data, offset, size):
         offset, size, _ = read_handle(handle, 0)
-        # Without this, thousands of handles could lead to one block, which would be read each time.
+        # Without this, thousands of handles could point to the same block, and each time it would
+        # be read again.
         if offset < end:
             raise ValueError("its blocks overlap or are out of order")
         end = offset + size
@@ -273,7 +276,7 @@ def read_index(path):
         table = read_table(data)
         header = read_fields(table.pop(b"", b""))
         tensors = {name.decode("utf-8", "replace"): read_tensor(table[name]) for name in table}
-        # (Without a header, the number of data files is read as 0, so that is refused too.)
+        # (If there is no header, the number of data files is read as 0, which is refused too.)
         if read_number(header, 1) != 1 or any(tensor["shard_id"] for tensor in tensors.values()):
             raise ValueError("its checkpoint may have several data files; only one is supported")
         if read_number(header, 2) != 0:
@@ -351,7 +354,7 @@ def bytes_of(tensor, data):
 def build_params(data, tensors, hparams):
     """The tree of weights that weights.py shows: float32 arrays in the memory of `data`.
 
-    No number is copied: the file holds them as little-endian float32 already. The 1 in front of a
+    No numbers are copied: the file already holds them as little-endian float32. The 1 in front of a
     matrix's stored shape is dropped.
     """
 
@@ -406,10 +409,13 @@ def check_data(path, tensors, hparams):
 #
 #     remainder(a xor b) = remainder(a) xor remainder(b)
 #
-# So the remainder of the data is the xor of its words, each shifted by the number of words after
-# it. A shift by n words and another by m words make one by n + m words: with a remainder in place
-# of a number, only a multiple of the divisor is gone, and that makes no difference to a later
-# remainder.
+# (Nothing is carried, so the xor of two remainders is no longer than they are, and needs no further
+# division.) So the remainder of the data is the xor of its words, each shifted by the number of
+# words after it.
+#
+# To shift by n words and then by m words is the same as to shift by n + m words. Taking the
+# remainder after the first shift only removes a multiple of the divisor. With zeros after it, this
+# is still a multiple of the divisor, so it does not change the second remainder.
 #
 # NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. The first
 # row is shifted by ROW words and xor-ed with the second, the result is shifted and xor-ed with the
@@ -429,9 +435,10 @@ def check_data(path, tensors, hparams):
 # inverted, that is, xor-ed with 0xFFFFFFFF. A word of zeros follows the data. And all bits of the
 # remainder are inverted.
 #
-# For the first of these rules, one more word stands in front of the data: START. It is the word
-# that becomes 0xFFFFFFFF when it is shifted by one word. So 0xFFFFFFFF is xor-ed into the first
-# word of the data, which inverts its bits. The zeros that fill up the data stand in front of START.
+# For the first of these rules, four bytes stand directly in front of the data: START. Followed by
+# 32 zero bits, they have the remainder 0xFFFFFFFF. So they have the same effect as inverting the
+# first 32 bits of the data, wherever these bits lie in the words. The zeros that fill up the words,
+# and a row, stand in front of START.
 
 ROW = 2**14  # words
 DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit, and with the bits in the order above
@@ -460,9 +467,10 @@ def shift_tables(n_words):
 
     tables = np.zeros((4, 1), dtype=np.uint32)
     # Each table begins with its entry for the byte 0. It is doubled eight times, for the bits 0 to
-    # 7. Before it is doubled for bit 3, say, it has entries for the bytes 0 to 7. The bytes 8 to
-    # 15 are the bytes 0 to 7 with bit 3 set. So their entries are those of 0 to 7, each xor-ed with
-    # what bit 3 alone becomes. `bit` holds, for each of the four tables, what this one bit becomes.
+    # 7. Before it is doubled for bit 3, say, it has entries for the values 0 to 7. The values 8 to
+    # 15 are the values 0 to 7 with bit 3 set. So their entries are those of 0 to 7, each xor-ed
+    # with what bit 3 alone becomes. `bit` holds, for each of the four tables, what this one bit
+    # becomes.
     for bit in shifted.reshape(4, 8).T:
         tables = np.concatenate([tables, tables ^ bit[:, None]], axis=1)
     return tables

@@ -2,7 +2,7 @@
 
 A value that is not allowed raises CallError, which names the argument and says what is allowed:
 
-    top_p is a fraction above 0 and at most 1, such as 0.9, not 90
+    top_p must be above 0 and at most 1, such as 0.9, not 90
 """
 
 import math
@@ -26,7 +26,7 @@ def integer(name, value, lowest):
     """The value as an int, `lowest` or more. It may be given as a number or as its digits."""
     if not re.fullmatch("[0-9]{1,18}", str(value)) or int(value) < lowest:
         raise CallError(
-            f"{name} is a whole number, {lowest} or more, in at most 18 plain digits, "
+            f"{name} must be a whole number, {lowest} or more, in plain digits (at most 18), "
             f"not {shown(value)}"
         )
     return int(value)
@@ -36,7 +36,7 @@ def number(name, value):
     """The value as a float, 0 or more. It may be given as a number or as text such as "0.7"."""
     result = as_float(name, value)
     if not 0 <= result < math.inf:
-        raise CallError(f"{name} is a number, 0 or more, such as 0.7, not {shown(value)}")
+        raise CallError(f"{name} must be a number, 0 or more, such as 0.7, not {shown(value)}")
     return result
 
 
@@ -44,9 +44,7 @@ def fraction(name, value):
     """The value as a float above 0 and at most 1. It may be given as a number or as text."""
     result = as_float(name, value)
     if not 0 < result <= 1:
-        raise CallError(
-            f"{name} is a fraction above 0 and at most 1, such as 0.9, not {shown(value)}"
-        )
+        raise CallError(f"{name} must be above 0 and at most 1, such as 0.9, not {shown(value)}")
     return result
 
 
@@ -67,7 +65,7 @@ def check_generate(
     """Checks what gpt2.generate was given. Raises CallError, a ValueError, for what is wrong."""
     ids = list(inputs)
     if not 1 <= len(ids) <= n_ctx:
-        raise CallError(f"inputs are 1 to {n_ctx} ids, not {len(ids)}")
+        raise CallError(f"inputs must be 1 to {n_ctx} ids, not {len(ids)}")
     for id in ids:
         check_id("inputs", id, n_vocab)
     if stop_id is not None:
@@ -85,4 +83,5 @@ def check_id(name, id, n_vocab):
     except TypeError:  # not a whole number
         is_id = False
     if not is_id:
-        raise CallError(f"{name}: an id is a whole number, 0 to {n_vocab - 1}, not {shown(id)}")
+        highest = n_vocab - 1
+        raise CallError(f"{name}: an id must be a whole number, 0 to {highest}, not {shown(id)}")

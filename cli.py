@@ -24,27 +24,27 @@ GPT-2 continues PROMPT, and the continuation is printed.
       The text to continue, in quotes. It is taken exactly as typed. A text that begins with "-"
       needs the second form. "" starts a new text. Without a prompt, or with - in its place, the
       prompt is what is piped in. At a terminal you are asked for one prompt after another. There,
-      a line that ends in \\ goes on in the next line, and Ctrl-D ends the session.
+      end a line with \\ to go on in the next line, and press Ctrl-D to leave.
   --n_tokens_to_generate {n_tokens_to_generate}
       How many tokens to add. A token is a word or a part of one. The model may end its text
-      earlier. The text may outgrow the model's window (1,024 tokens; 256 for tiny): whenever the
-      window is full, the text goes on from the last half of it.
+      earlier. The text may outgrow the model's window (1,024 tokens; 256 for tiny). Each time the
+      window is full, the model keeps only its second half and goes on from there.
   --model_size {model_size}
       124M, 355M, 774M and 1558M are OpenAI's models. Each is downloaded when it is first used
-      (0.5, 1.4, 3.1 or 6.2 GB). The environment variable GPT2_BASE_URL names another place to
-      download from. tiny, a small model of Shakespeare, needs no download. Any other name is
-      that of a folder in models_dir.
+      (0.5, 1.4, 3.1 or 6.2 GB). To download from somewhere else, set the environment variable
+      GPT2_BASE_URL. tiny, a small model trained on Shakespeare, needs no download. Any other
+      name must be that of a folder in models_dir.
   --models_dir DIR
       The folder that holds the models. Default: the folder "models" beside gpt2.py.
   --temperature {temperature}
       How much is left to chance. 0: nothing. The likeliest token is taken each time, so the text
       is always the same. 1: each token is drawn with the probability that the model gives it.
-      Between 0 and 1, likely tokens are drawn more often than that. Above 1, less often.
+      Between 0 and 1, likely tokens become even likelier. Above 1, they become less likely.
   --top_k {top_k}
-      Draw among the k likeliest tokens only, for example 40. 0: among all.
+      Draw only from the k likeliest tokens, for example 40. 0: from all.
   --top_p {top_p}
-      Draw among the likeliest tokens only, as many as it takes to reach the probability p
-      together, for example 0.9. 1: among all.
+      Draw only from the likeliest tokens, just enough for their probabilities to add up to p,
+      for example 0.9. 1: from all.
   --nsamples {nsamples}
       How many continuations to make.
   --batch_size N
@@ -56,8 +56,9 @@ GPT-2 continues PROMPT, and the continuation is printed.
   -h, --help
       Print this text.
 
-A single text appears token by token, and Ctrl-C stops it. Standard output gets the text and nothing
-else. Notes, errors and the progress bar go to standard error.
+The values shown with the options are their defaults. A single text appears token by token, and
+Ctrl-C stops it. Standard output gets only the text, or several texts with a heading above each.
+Notes, errors and the progress bar go to standard error.
 
 examples:
   python gpt2.py "Alan Turing theorized that computers would one day become"
@@ -106,12 +107,13 @@ def read_words(words, options):
             if not re.match("--[^-]", word) or name not in options:
                 raise CallError(unknown_flag(word, options))
             if name in given:
-                raise CallError(f"--{name} is given twice")
+                what = "the prompt" if name == "prompt" else f"--{name}"
+                raise CallError(f"{what} was given twice: leave one out")
             if not equals:
                 value = next(remaining, "--")
                 check_is_value(name, value, options)
             elif value == "" and name != "prompt":
-                raise CallError(f'--{name} has no value: write --{name}="..."')
+                raise CallError(f'--{name} needs a value: write --{name}="..."')
         else:
             name, value = "prompt", word
             if name in given:
@@ -135,7 +137,7 @@ def check_is_value(name, value, options):
     if looks_like_flag(value) or value == "" and name != "prompt":
         is_flag = value.startswith("--") and read_name(value) in (*options, "help", "")
         remedy = f'--{name}="..."' if is_flag or name != "prompt" else as_prompt(value)
-        raise CallError(f"--{name} has no value: write {remedy}")
+        raise CallError(f"--{name} needs a value: write {remedy}")
 
 
 def read_name(flag):
@@ -157,7 +159,7 @@ def unknown_flag(word, options):
         return f"{typed}: did you mean --{near[0]}?"
     return (
         f"{typed}: the flags are --{', --'.join(flags)}; "
-        f"if it is the prompt, write {as_prompt(word)}"
+        f"if you meant it as the prompt, write {as_prompt(word)}"
     )
 
 
@@ -175,7 +177,7 @@ def too_many(words, prompt, word):
             f'use straight double quotes, as in "Alan Turing"'
         )
     return (
-        f"{shown(word)} is a word too many after the prompt {shown(prompt)}: "
+        f"there is a word {shown(word)} after the prompt {shown(prompt)}: "
         f"put the whole prompt in quotes"
     )
 
@@ -196,7 +198,7 @@ def note_length(given, options):
     option = "n_tokens_to_generate"
     if option not in given:
         n_tokens = options[option].default
-        console.say(f"note: a text gets {n_tokens} tokens unless --{option} says otherwise")
+        console.say(f"note: a text gets at most {n_tokens} tokens; to change this, use --{option}")
 
 
 def note_no_effect(temperature, top_k, top_p, nsamples, seed):
@@ -214,5 +216,5 @@ def choose_seed(seed, temperature):
     """The seed, or a new one if it is None. A new one is printed if the text depends on it."""
     if seed is None and temperature > 0:
         seed = secrets.randbelow(2**32)
-        console.say(f"note: the same prompt and options with --seed {seed} make this text again")
+        console.say(f"note: to get this text again, use the same options and --seed {seed}")
     return seed

@@ -42,7 +42,7 @@ def prepare():
     if sys.version_info < OLDEST_PYTHON:
         version = ".".join(map(str, sys.version_info[:3]))
         oldest = ".".join(map(str, OLDEST_PYTHON))
-        say("needs Python {} or newer, this is {}: {}".format(oldest, version, sys.executable))
+        say("needs Python {} or newer, but this is {}: {}".format(oldest, version, sys.executable))
         sys.exit(1)
 
 
@@ -121,7 +121,7 @@ def write(text):
         if isinstance(error, BrokenPipeError) or os.name == "nt" and error.errno == errno.EINVAL:
             raise BrokenPipeError from None
         reason = error.strerror or error
-        raise OSError("the text cannot be written to standard output: {}".format(reason)) from None
+        raise OSError("cannot write to standard output: {}".format(reason)) from None
 
 
 def is_terminal(stream):
@@ -245,7 +245,11 @@ def report(error):
         return 1
     if comes_from_import(error):
         cause = "{}: {}".format(type(error).__name__, error)
-        say("{} cannot import one of its modules: {}".format(sys.executable, cause[:300]))
+        say("{} cannot import a module: {}".format(sys.executable, cause[:300]))
+        return 1
+    if is_empty_package(getattr(error, "obj", None)):  # what an AttributeError is about
+        cause = "its __init__.py is missing or cannot be read"
+        say("{} cannot import {}: {}".format(sys.executable, error.obj.__name__, cause))
         return 1
     if isinstance(error, (OSError, ValueError)):
         say(in_words(error))
@@ -259,15 +263,28 @@ def comes_from_import(error):
 
     Python and packages are not prepared for files of theirs that are damaged or hard to read.
     """
-    calls, step = [], error.__traceback__
+    import dis
+
+    calls, step, command = [], error.__traceback__, None
     while step is not None:
-        calls.append((step.tb_frame.f_code.co_filename, step.tb_frame.f_code.co_name))
+        code = step.tb_frame.f_code
+        calls.append((code.co_filename, code.co_name))
+        command = dis.opname[code.co_code[step.tb_lasti]]
         step = step.tb_next
-    imports = [
+    if is_ours(calls[-1][0]):
+        # If a file cannot be compiled, the traceback ends at the line that imports it. A mistake in
+        # a file of ours is no such case: whoever edits one wants to see where it is.
+        is_mistake = isinstance(error, SyntaxError) and is_ours(error.filename or "")
+        return command == "IMPORT_NAME" and not is_mistake
+    return any(
         path.startswith("<frozen importlib") or name == "<module>" and not is_ours(path)
         for path, name in calls
-    ]
-    return any(imports) and not is_ours(calls[-1][0])
+    )
+
+
+def is_empty_package(module):
+    """Whether a module is a package of which Python has seen the folder, but no __init__.py."""
+    return hasattr(module, "__path__") and getattr(module, "__file__", None) is None
 
 
 def is_ours(path):

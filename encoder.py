@@ -6,11 +6,11 @@
 
 ("124M" is OpenAI's smallest GPT-2. Its files are in the folder models/124M.)
 
-The GPT-2 model itself works only with ids. An id is the number of a token in the model's
-vocabulary, the list of all its tokens. A token is a sequence of bytes of text in UTF-8: often a
-word together with the space before it, or a part of a longer word. Each of the 256 single bytes is
-a token too. So any text, in any script, can be turned into ids, even if none of its words is in the
-vocabulary.
+GPT-2 is a model that continues a text. It works only with ids. An id is the number of a token in
+the model's vocabulary, the list of all its tokens. A token is a sequence of bytes of text in UTF-8:
+often a word together with the space before it, or a part of a longer word. Each of the 256 single
+bytes is a token too. So any text, in any script, can be turned into ids, even if none of its words
+is in the vocabulary.
 
 The method is byte-pair encoding (BPE). It has three steps:
 
@@ -36,7 +36,7 @@ list:
 OpenAI made the list before the model was trained, by counting. In a large collection of texts, cut
 into pieces as in step 1, the most frequent pair of neighbours was joined everywhere, then the pair
 that had become the most frequent, and so on, 50,000 times. Each joined pair was added to the list.
-So the lower its rank, the more frequent a pair was.
+So the lower the rank of a pair, the more frequent it was when it was joined.
 
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
 character, a space as "Ġ": see `byte_alphabet`.
@@ -84,9 +84,8 @@ PIECE = regex.compile(
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # a run of white space that stops before more white space or at the
-                             #   end of the text, so a run before a word stops one short and
-                             #   leaves its last space to the word: "a   b" is "a", "  ", " b"
+    | \s+(?!\S)              # white space that no visible character follows. So of a run before a
+                             #   word, all but the last space: "a   b" becomes "a", "  ", " b"
     | \s+                    # any other white space, such as the newline in "a\nb"
     """,
     regex.VERBOSE,
@@ -128,11 +127,12 @@ def merge(piece, ranks):
     while candidates:
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
-        # The entry may be out of date, since other merges came after it was put on the heap. Then
-        # there are three cases. The left token was joined with the token before it: its place now
-        # holds b"", and no merge contains b"". Or one of the two tokens has grown: the pair at
-        # `left` is now a different one, with a different rank or none. Or the left token has grown
-        # so far that no token comes after it (right == n_bytes), so there is no pair.
+        # The entry may be out of date, because of merges since it was put on the heap:
+        # (1) The left token was joined with the token before it. Its place now holds b"", and no
+        #     merge contains b"".
+        # (2) The left or the right token has grown. The pair at `left` is now a different one,
+        #     with a different rank or none.
+        # (3) The left token has grown to the end of the piece. Then no token comes after it.
         if right == n_bytes or ranks.get((tokens[left], tokens[right])) != rank:
             continue
 
@@ -155,7 +155,8 @@ def merge(piece, ranks):
 class Encoder:
     """A vocabulary, with `encode` and `decode`.
 
-    tokens[id] holds the bytes of the token with that id. end_of_text is the id of <|endoftext|>.
+    tokens[id] holds the bytes of the token with that id. end_of_text is the id of <|endoftext|>:
+    gpt2.py begins a text with it if the prompt is empty, and ends a text where the model draws it.
     """
 
     def __init__(self, tokens, ranks):
@@ -176,15 +177,17 @@ class Encoder:
         """The ids of a text: a list of int, empty for "".
 
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
-        treated as 13 ordinary characters. A Python string may hold a surrogate, half of a UTF-16
-        pair, for example from JSON that was cut in the middle of a pair. UTF-8 cannot write it. A
-        surrogate that stands alone is replaced by U+FFFD, the replacement character "�".
+        treated as 13 ordinary characters.
+
+        UTF-16 writes some characters, such as emoji, as two halves, called surrogates. A Python
+        string may hold such halves, for example from JSON that was cut between them, but UTF-8
+        cannot write them. Two matching halves are joined into their character. A single half
+        becomes U+FFFD, the replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
         except UnicodeEncodeError:
-            # Going through UTF-16 joins two matching halves, one right after the other, into the
-            # character that they stand for. A half that stands alone becomes U+FFFD.
+            # Going through UTF-16 joins the halves that match, and replaces those that do not.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))
@@ -204,7 +207,7 @@ class Encoder:
 
         Decode all ids of a text in one call: the bytes of one character may be spread over
         several tokens. Bytes that are not UTF-8, such as half a character, become U+FFFD. The id of
-        <|endoftext|> becomes these 13 characters.
+        <|endoftext|> becomes the 13 characters "<|endoftext|>".
         """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
@@ -239,7 +242,8 @@ def read_tokens(path):
         names = sorted(ids, key=ids.get)
         in_order = [ids[name] for name in names] == list(range(len(names)))
     except (ValueError, TypeError, AttributeError, RecursionError):
-        # Not UTF-8 or not JSON; ids that have no order; not an object; nested too deeply.
+        # In this order: not UTF-8 or not JSON; ids that cannot be compared, such as 1 and null;
+        # not an object; nested too deeply.
         raise ValueError(f"{path} is not a JSON object that gives every token an id") from None
     if not in_order:
         raise ValueError(f"{path} does not number its {len(names)} tokens 0, 1, 2, ...")
@@ -248,8 +252,8 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
-    # `translate` replaces each character by the character whose code is the byte that it stands
-    # for. Latin-1 then encodes this character as the byte itself. So "Ġ" becomes " ", then b" ".
+    # Each character of a name stands for a byte. `translate` replaces it by the character whose
+    # code is this byte ("Ġ" by " "), and Latin-1 encodes this character as this one byte (b" ").
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 
@@ -258,7 +262,7 @@ def read_merges(path, tokens):
     """The merges in vocab.bpe: dict (bytes, bytes) -> rank, as `merge` needs it.
 
     tokens: dict of name -> bytes, from `read_tokens`. vocab.bpe, too, writes tokens by their names.
-    Its first line is its version.
+    Its first line is a version, and is skipped.
     Raises ValueError if the file is damaged. The message names the file, and the line if a line is
     wrong.
     """

@@ -9,7 +9,9 @@ A token is a piece of text: a word with the space before it, a part of a word, a
 punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary is a list
 of 50,257 tokens. A token's id is its number in this list. A common word is one token. A rare word
 is cut into several: below, three words become four tokens. The model itself sees only ids.
-(In this picture, the shapes of arrays stand on the right. Their letters are explained below it.)
+
+This picture shows how one token is made. On its right are the shapes of arrays. Their letters are
+explained after it.
 
     "Alan Turing theorized"                 the text
        |  the tokenizer
@@ -20,13 +22,13 @@ is cut into several: below, three words become four tokens. The model itself see
     x                                       a vector for each token          [B, T, C]
        |  block, L times                    a block is one layer, and has two parts. Attention:
        |                                    each token gathers information from itself and the
-       |                                    tokens before it. Mlp: each token's vector is changed
-       |                                    on its own
+       |                                    tokens before it. Mlp (multilayer perceptron): each
+       |                                    token's vector is changed on its own
     x                                       a vector for each token          [B, T, C]
        |  layer_norm, then wte again        bring the last token's vector to a standard scale, then
        |                                    compare it with the embeddings of all 50,257 tokens
     logits                                  a score for each of these tokens [B, V]
-       |  sample                            pick one token
+       |  sample                            turn scores into probabilities, and pick one token
     326                                     its id: append it to the ids, and go round again
        |  the tokenizer
     " that"                                 its text, to be printed
@@ -57,18 +59,19 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. A layer norm brings a vector to a standard scale. Its parameters are a
-dict with g and b: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after
-all layers. Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A
-linear layer is just this matrix and bias, not one of the L layers.) weights.py shows the whole tree
-of parameters.
+table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1. Its
+parameters are a dict with g and b. ln_1 stands before attention, ln_2 before the mlp, and ln_f (f
+for final) after all layers. Names that begin with c_ are linear layers, dicts with a matrix w and a
+bias b. (A linear layer is just this matrix and bias, not one of the L layers.) weights.py shows the
+whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
-# Not a part of GPT-2: this sets up the terminal. It comes first, so that one line is printed if a
-# package is missing. (sys.path.insert is for `python -P`, which would not find the files here.)
+# Not a part of GPT-2: this sets up the terminal. It comes before the other imports, so that a
+# missing package leads to one line of explanation instead of a traceback. (sys.path.insert is for
+# `python -P`, which would not find the files beside this one.)
 if __name__ == "__main__":
     import os
     import sys
@@ -91,14 +94,14 @@ def gelu(x):
     """Gaussian error linear unit (GELU), used between the two matrices of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
-    back. The curve bends near 0, and gelu is there because of this bend. If only a straight line
-    stood between the two matrices, they could be multiplied into one, and the mlp could do no more
-    than a single matrix.
+    back. The curve bends near 0, and this bend is the point of gelu. If the curve were a straight
+    line, the two matrices could be multiplied into one, and the mlp could do no more than a single
+    matrix.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
     z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)), the form given by
-    Hendrycks and Gimpel, arXiv 1606.08415, but takes NumPy less time.
+    Hendrycks and Gimpel, arXiv 1606.08415, but NumPy computes it faster.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -212,7 +215,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # Scores would often lie 8 apart, and a score that is 8 higher gets e^8 times the weight, about
     # 3,000 times. Nearly all weight would go to the best match, and the token could not combine
     # what several others hand over. Divided by sqrt(D), the scores would have the variance 1. We
-    # divide the query instead: D numbers instead of the S scores that are made with it.
+    # divide the query rather than the scores. The effect is the same, and it is usually less work:
+    # a query has D numbers, and S scores are made with it.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -238,8 +242,8 @@ def block(x, layer, n_head, mask, layer_kv):
     one layer has written is there for all later layers to read.
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
-    (this is called pre-norm). x may grow as every layer adds to it, but what attention and the mlp
-    read does not grow with it.
+    (this is called pre-norm). The numbers in x may get larger with every layer that adds to them,
+    but what attention and the mlp read stays on one scale.
     """
     attn_in = layer_norm(x, **layer["ln_1"])                                # [B, T, C]
     attn_out = attention(attn_in, n_head, mask, layer_kv, **layer["attn"])  # [B, T, C]
@@ -257,7 +261,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     """Returns the logits (a score for each token that could come next) and the cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
-    wte, wpe, blocks, ln_f: the parameters: the entries of the dict from utils.load_params.
+    wte, wpe, blocks, ln_f: the parameters, as in the dict that utils.load_params returns. blocks is
+    a list with a dict for each layer.
     cache: None at the start of a text; after that, the cache that the last call returned.
     Returns (logits, cache). logits: float32 [B, V], for each sample a score for each of the V
     tokens that could come next. Softmax turns these into probabilities. cache: (kv, S), the
@@ -267,10 +272,11 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token does. The cost of
-    one more token then has two parts. First, the parameters are read from memory (of wpe, one
-    vector is enough): 124 million numbers of 4 bytes, 0.5 GB. Reading them takes longer than
-    calculating with them, and is most of the cost. Second, the token's query is compared with S
-    keys in every head. This takes longer as the text grows, up to S = n_ctx.
+    one more token then has two parts. First, the parameters are read from memory: 124 million
+    numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is enough. wte is needed whole, for the logits.)
+    Reading them takes longer than calculating with them, and is most of the cost. Second, the
+    token's query is compared with S keys in every head. This takes longer as the text grows, but S
+    never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -280,10 +286,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     token is new.)
 
     After a call with one sample, the next may have B samples: with_room, below, then copies the
-    cache for each of them. So a prompt that they share is computed only once. Always go on from the
-    cache that was returned last. Most calls only write into free places of the array kv, so the old
-    cache and the new one share this array. Going on from the old one would overwrite what the new
-    one needs.
+    cache for each of them. So a prompt that they share is computed only once.
+
+    Always pass the cache that the last call returned, never an earlier one. Both usually share the
+    same array kv, so going on from the earlier one would overwrite what the later one needs.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -310,7 +316,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The token embedding is the same wherever the token stands. The position embedding tells the
     # layers where it stands. Order comes in only here and through the mask, which lets a token see
-    # itself and those before it, and none after.
+    # itself and earlier tokens, but no later ones.
     token_embeddings = wte[inputs]                             # [B, T, C]
     position_embeddings = wpe[positions]                       # [T, C]
     x = token_embeddings + position_embeddings                 # [B, T, C]
@@ -319,9 +325,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
     # The only unknown token is the one after the last, so from here on only the last vector is
-    # used. (For one position, the logits take V * C multiplications, nearly half as many as all
-    # layers together. For the other positions, they would be wasted.) Like everything that is read
-    # from x, the last vector first goes through a layer norm.
+    # used. (For one position, the logits take V * C = 39 million multiplications. All 12 layers
+    # together take 85 million. For the other positions, the 39 million would be wasted.) Like
+    # everything that is read from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
@@ -335,10 +341,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 def with_room(kv, n_past, S, B):
     """The array kv itself if it has room for S tokens of B samples, else a larger copy of it.
 
-    kv: float32 [L, 2, B, H, places, D], of which the first n_past places are in use. An array
+    kv: float32 [L, 2, 1 or B, H, places, D], of which the first n_past places are in use. An array
     cannot grow, so the number of places is rounded up to a multiple of 256. While tokens come one
-    at a time, a copy is then needed only once every 256 tokens. If kv has one sample, each of the B
-    samples gets a copy of it.
+    at a time, a copy is then needed only once every 256 tokens. If kv has one sample, it is copied
+    for each of the B samples.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -402,13 +408,13 @@ def keep_top_k(logits, k):
 
 
 def keep_top_p(logits, p):
-    """Top-p, or nucleus sampling: keeps the likeliest tokens, [V].
+    """Top-p, or nucleus sampling: keeps the likeliest tokens until they add up to p, [V].
 
-    They are just enough for their probabilities to add up to p or more. p is above 0 and at most 1.
-    Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach
-    0.7, but 0.5 + 0.3 does. p = 1 keeps all. Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
-    script leaves out the token that takes the sum beyond p: in this example, it keeps only the
-    first. It always keeps at least one.)
+    Probabilities are added up, from the largest on, until the sum is p or more. p is above 0 and at
+    most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not
+    reach 0.7, but 0.5 + 0.3 does. p = 1 keeps all. Top-p is from Holtzman et al. 2019, arXiv
+    1904.09751. (OpenAI's own script leaves out the token that takes the sum beyond p: in this
+    example, it keeps only the first. It always keeps at least one.)
     """
     if p == 1:
         return logits
@@ -425,9 +431,9 @@ def sample(logits, rng, temperature, top_k, top_p):
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
     Temperature first, then top-k, then top-p: this is OpenAI's order. Temperature and top-k change
-    the probabilities that top-p adds up. So top-p comes last: it then adds up the probabilities
-    with which we would really draw, and not those before the change. (Temperature and top-k could
-    be swapped: the k likeliest tokens are the same at any temperature.)
+    the probabilities that top-p adds up. So top-p comes last: what it adds up is then what the
+    other two have left, the probabilities with which we would draw without top-p. (Temperature and
+    top-k could be swapped: the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -438,7 +444,8 @@ def sample(logits, rng, temperature, top_k, top_p):
     # The Gumbel-max trick draws with the softmax probabilities: add to each logit a random number
     # of its own, -log(-log(u)) with u uniform between 0 and 1, and take the token with the largest
     # sum. It can be proved (not here) that each token wins with its softmax probability. rng.choice
-    # would do as well, but here a debugger shows why a token won: by its logit, or by its luck.
+    # would do as well. But with this trick, logits and luck are two arrays, and a debugger shows by
+    # which of them a token won.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -447,10 +454,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# A long prompt goes through the model in pieces of this many tokens. That is faster than all at
-# once. The queries of a piece meet only the keys up to the end of this piece. Scores for later
-# keys, which the mask would hide anyway, are never computed. Also, the arrays of a piece are small
-# enough for the processor's own fast memory. The logits are the same, up to rounding.
+# A long prompt goes through the model in pieces of this many tokens. That is faster than sending it
+# through all at once. The queries of a piece meet only the keys up to the end of this piece. Scores
+# for later keys, which the mask would hide anyway, are never computed. Also, the arrays of a piece
+# are small enough for the processor's own fast memory. The logits are the same, up to rounding.
 CHUNK = 256
 
 
@@ -464,8 +471,8 @@ def generate(
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
-    stop_id: the id that ends a text. Once a sample has drawn stop_id, all its further ids are too,
-    until every sample has drawn it. None: nothing ends a text early.
+    stop_id: the id that ends a text. Once a sample has drawn stop_id, it yields only stop_id. When
+    every sample has drawn it, generating ends. None: nothing ends a text early.
     Raises ValueError if an argument is out of range, or if the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -497,12 +504,13 @@ def generate(
         if not np.isfinite(logits).all():
             raise ValueError("the logits are not finite: check the model with utils.py verify")
 
+        # After the prompt, logits has a single row. All samples draw from it.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
-        ended = next_ids == stop_id                                   # [B]
+        ended = next_ids == stop_id  # [B]; what has ended yields stop_id, and so stays ended
         if ended.all():
             return
         new_ids = next_ids[:, None]                                   # [B, 1]
@@ -526,7 +534,8 @@ def main(
     file cannot be read or fetched.
     """
     # What is not about GPT-2 itself (options, prompts, printing, the files of the model) is in
-    # these modules. They are imported only here, so that `import gpt2` needs no package but NumPy.
+    # these modules. They are imported here, and not at the top of the file, so that `import gpt2`
+    # needs no package but NumPy.
     import cli
     import printing
     import prompts
@@ -538,13 +547,15 @@ def main(
     top_k = checks.integer("top_k", top_k, lowest=0)
     top_p = checks.fraction("top_p", top_p)
     nsamples = checks.integer("nsamples", nsamples, lowest=1)
+    # By default, at most 8 samples are written side by side: more of them need more memory.
     batch_size = min(nsamples, 8) if batch_size is None else batch_size
     batch_size = checks.integer("batch_size", batch_size, lowest=1)
     if seed is not None:
         seed = checks.integer("seed", seed, lowest=0)
     models_dir = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, models_dir)
-    # If there is no prompt yet, this returns None, and prompts.session, below, asks for prompts.
+    # Without a prompt, this reads standard input. If that is a terminal, it returns None, and
+    # prompts.session, below, asks for prompts.
     prompt = prompts.read_prompt(prompt)
 
     # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.

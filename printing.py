@@ -26,7 +26,8 @@ def print_samples(steps, n_tokens, B, first, nsamples, encoder, n_prompt, n_ctx)
         for next_ids in with_bar(steps, n_tokens):
             made.append(next_ids)
     finally:
-        for i in range(B):
+        # What stopped before its first step has no text. (0 tokens may have been asked for.)
+        for i in range(B if made or n_tokens == 0 else 0):
             ids = [next_ids[i] for next_ids in made]
             text = encoder.decode(itertools.takewhile(lambda id: id != stop_id, ids))
             console.write(f"{'=' * 40} SAMPLE {first + i + 1} {'=' * 40}\n{text}\n")
@@ -74,6 +75,6 @@ def note_window(n_tokens, n_ctx):
     # The token at position n_ctx is still drawn from a full window; the one after it is not.
     if n_tokens > n_ctx + 1:
         console.say(
-            f"note: the model reads at most {n_ctx} tokens; whenever they were full, "
-            f"the text went on from the last {n_ctx // 2}"
+            f"note: the model reads at most {n_ctx} tokens; each time this window was full, "
+            f"the text went on from its last {n_ctx // 2}"
         )

@@ -30,7 +30,7 @@ def read_prompt(prompt):
     """
     if prompt is not None:
         if is_text_waiting():
-            console.say("note: the text on standard input is not read: the call has a prompt")
+            console.say("note: the text on standard input is ignored: the call has a prompt")
         return as_typed(prompt)
     if console.is_terminal(sys.stdin):
         return None
@@ -46,20 +46,20 @@ def encode_prompt(prompt, encoder, n_ctx):
     n_bytes, most = len(prompt.encode()), n_ctx * max(map(len, encoder.tokens))
     if n_bytes > most:
         raise CallError(
-            f"the prompt is {n_bytes} bytes long, and the model reads at most {n_ctx} tokens, "
-            f"which are never more than {most} bytes: shorten it"
+            f"the prompt is {n_bytes:,} bytes long, but the model reads at most {n_ctx:,} tokens, "
+            f"which are never more than {most:,} bytes: shorten it"
         )
     ids = encoder.encode(prompt) or [end_of_text(encoder)]
     if ids == [None]:
         raise CallError("this model has no token to begin a new text with: give a prompt")
     if len(ids) > n_ctx:
         raise CallError(
-            f"the prompt is {len(ids)} tokens long, and the model reads at most {n_ctx}: shorten it"
+            f"the prompt is {len(ids)} tokens long, but the model reads at most {n_ctx}: shorten it"
         )
     if prompt.endswith(" "):
         console.say(
-            "note: the prompt ends in a space; leave it out, since most tokens that begin a word "
-            "begin with the space before it"
+            "note: the prompt ends in a space; better leave it out, because most words are tokens "
+            "that include the space before them"
         )
     return ids
 
@@ -89,7 +89,7 @@ def read_standard_input():
     """The bytes of standard input. Raises CallError if they are too many for any prompt."""
     if sys.stdin is None:  # closed by the caller
         return b""
-    message = f"reading the prompt from standard input, until it ends ({END_KEY} at a keyboard)"
+    message = f"waiting for the end of the prompt on standard input (at a keyboard: {END_KEY})"
     reminder = threading.Timer(PATIENCE, console.say, [message])
     reminder.daemon = True
     with contextlib.suppress(RuntimeError):  # where no thread can be started, go without
@@ -105,7 +105,9 @@ def read_standard_input():
     if data is None:
         raise OSError("standard input cannot be read: it is set not to wait")
     if len(data) > MOST_BYTES:
-        raise CallError(f"the prompt on standard input is longer than {MOST_BYTES:,} bytes")
+        raise CallError(
+            f"the prompt on standard input is longer than {MOST_BYTES:,} bytes: shorten it"
+        )
     return data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
 
 
@@ -120,7 +122,10 @@ def as_piped(data):
     try:
         text = re.sub(r"\r?\n\Z", "", data.removeprefix(codecs.BOM_UTF8).decode())
     except UnicodeDecodeError as error:
-        raise CallError(f"the prompt on standard input is not UTF-8 text: {error}") from None
+        raise CallError(
+            f"the prompt on standard input is not UTF-8 text (byte number {error.start} is "
+            f"0x{error.object[error.start]:02x}): save it as UTF-8"
+        ) from None
     if text == "":
         raise CallError('there is no prompt: give one in quotes, or "" to start a new text')
     return text
@@ -158,8 +163,9 @@ def session(answer, encoder, n_ctx, n_tokens_to_generate):
     next prompt is asked for. While a prompt is typed, Ctrl-C raises KeyboardInterrupt.
     """
     greeting = (
-        f"Type a text, and the model adds up to {n_tokens_to_generate} tokens to it.\n"
-        f"A line that ends in \\ goes on in the next. Ctrl-C stops a text. To leave: {END_KEY}.\n"
+        f"Type some text, and the model will add up to {n_tokens_to_generate} tokens to it.\n"
+        f"To go on in a new line, end a line with \\. Ctrl-C stops the model while it writes. "
+        f"To leave, press {END_KEY}.\n"
     )
     console.write_to_stderr(greeting)
     prepare_readline()
@@ -186,7 +192,7 @@ def session(answer, encoder, n_ctx, n_tokens_to_generate):
 
 def how_to_continue(word):
     """How to give the model a word that the session itself answers."""
-    return f"to have the model continue that word, run `python gpt2.py {word}`"
+    return f'to have the model continue the word "{word}", start gpt2.py with it as the prompt'
 
 
 def prepare_readline():

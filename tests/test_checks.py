@@ -21,7 +21,7 @@ NO_FRACTIONS = [*NO_NUMBERS, "0", "0.0", "1.1", "90", "90%", 0, 0.0, 1.5, 90, np
 @pytest.mark.parametrize("value", NO_WHOLE_NUMBERS, ids=lambda value: repr(value)[:30])
 def test_what_is_no_whole_number(value):
     """The message names the argument, shows what was given, and says what is allowed."""
-    with pytest.raises(checks.CallError, match="^top_k is a whole number, 0 or more") as refused:
+    with pytest.raises(checks.CallError, match="^top_k must be a whole number, 0 or") as refused:
         checks.integer("top_k", value, lowest=0)
     assert checks.shown(value) in str(refused.value) and len(str(refused.value)) < 160
 
@@ -29,14 +29,14 @@ def test_what_is_no_whole_number(value):
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: repr(value)[:30])
 def test_what_is_no_number(value):
     """A number below 0 is none, nor one that no float can hold."""
-    with pytest.raises(checks.CallError, match="^temperature (is a number, 0|'1e-400' is too)"):
+    with pytest.raises(checks.CallError, match="^temperature (must be a number|'1e-400' is too)"):
         checks.number("temperature", value)
 
 
 @pytest.mark.parametrize("value", NO_FRACTIONS, ids=lambda value: repr(value)[:30])
 def test_what_is_no_fraction(value):
     """0 would keep no token at all, and 90 is a percentage."""
-    with pytest.raises(checks.CallError, match="^top_p (is a fraction above 0|'1e-400' is too)"):
+    with pytest.raises(checks.CallError, match="^top_p (must be above 0|'1e-400' is too)"):
         checks.fraction("top_p", value)
 
 

@@ -37,7 +37,7 @@ def test_an_old_python_is_refused(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [GPT2_PY])
     with pytest.raises(SystemExit, match="1"):
         console.prepare()
-    expected = f"gpt2.py: needs Python 3.10 or newer, this is 3.8.18: {sys.executable}\n"
+    expected = f"gpt2.py: needs Python 3.10 or newer, but this is 3.8.18: {sys.executable}\n"
     assert capsys.readouterr().err == expected
 
 
@@ -238,7 +238,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_text(tmp_path):
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (350, 350)),
         )
     assert done.returncode == 1 and path.stat().st_size == 350
-    assert b"the text cannot be written to standard output: File too large" in done.stderr
+    assert b"cannot write to standard output: File too large" in done.stderr
 
 
 def test_a_path_that_the_console_cannot_show(process, tmp_path):
@@ -378,8 +378,36 @@ def test_an_import_that_fails_in_another_way_is_one_line(tmp_path, process):
     (tmp_path / "numpy.py").write_text("import json\njson.nothing")
     status, out, err = process("ROMEO:", PYTHONPATH=str(tmp_path))
     assert (status, out) == (1, "")
-    said = "cannot import one of its modules: AttributeError: module 'json' has no attribute"
+    said = "cannot import a module: AttributeError: module 'json' has no attribute"
     assert said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("damaged", [b"\0" * 99, b"x = (", b"\xff"])
+def test_a_package_that_cannot_be_compiled_is_one_line(damaged, tmp_path, process):
+    """As after a power cut while it was installed."""
+    (tmp_path / "numpy.py").write_bytes(damaged)
+    status, out, err = process("ROMEO:", PYTHONPATH=str(tmp_path))
+    assert (status, out) == (1, "")
+    assert "cannot import a module: SyntaxError: " in err and err.count("\n") == 1
+
+
+def test_a_mistake_in_a_file_of_ours_keeps_its_traceback(tmp_path, process):
+    """Whoever edits a file wants to see the line."""
+    for path in ROOT.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "checks.py").write_text("x = (")
+    status, out, err = process("ROMEO:", script=str(tmp_path / "gpt2.py"))
+    assert (status, out) == (1, "")
+    assert "checks.py" in err and "SyntaxError" in err and err.count("\n") > 1
+
+
+def test_a_package_without_its_first_file_is_one_line(tmp_path, process):
+    """To Python, a folder without __init__.py is a package in which nothing is."""
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "regex").mkdir()
+    status, out, err = process("--help", python=["-S"], PYTHONPATH=str(tmp_path))
+    assert (status, out) == (1, "")
+    assert "its __init__.py is missing or cannot be read" in err and err.count("\n") == 1
 
 
 def test_a_bug_keeps_its_traceback():

@@ -84,6 +84,19 @@ def test_text_that_comes_in_tokens_is_the_text_of_all_of_them(call, model_says, 
     assert [text.partition("=\n")[2] for text in samples] == [call(*words, "1").out] * 2
 
 
+def test_samples_without_a_token_get_no_heading(call, monkeypatch):
+    """Where memory ran out at once, there is nothing to print."""
+
+    def fails(*_, **__):
+        raise MemoryError
+        yield
+
+    monkeypatch.setattr(gpt2, "generate", fails)
+    status, out, err = call("ROMEO:", *TINY, "--nsamples", "3", "--temperature", "1", "--seed", "1")
+    assert (status, out) == (1, "")
+    assert "out of memory" in err and err.count("\n") == 1
+
+
 # ---- Longer than the window ----------------------------------------------------------------
 
 
@@ -106,4 +119,4 @@ def test_outgrown_window_is_told_once(call, model_says, n_tokens, n_notes):
     model_says(b"a" * 1000)
     status, out, err = call("", *TINY, "--n_tokens_to_generate", str(n_tokens))
     assert (status, out) == (0, "a" * n_tokens + "\n")
-    assert err.count("went on from the last 128") == err.count("\n") == n_notes
+    assert err.count("went on from its last 128") == err.count("\n") == n_notes

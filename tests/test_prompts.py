@@ -74,7 +74,7 @@ def test_bytes_are_counted_before_they_are_encoded(tiny, monkeypatch):
     longest = max(tiny.tokens, key=len).decode()
     assert len(prompts.encode_prompt(longest * 3, tiny, n_ctx=40)) <= 40
     monkeypatch.setattr(encoder.Encoder, "encode", lambda *_: pytest.fail("encodes it"))
-    with pytest.raises(ValueError, match="50000000 bytes long"):
+    with pytest.raises(ValueError, match="50,000,000 bytes long"):
         prompts.encode_prompt("x" * 50_000_000, tiny, n_ctx=1024)
 
 
@@ -154,8 +154,8 @@ def test_text_that_is_piped_in_beside_a_prompt_gets_a_note(shell):
     """It is not read, and that is said; nothing is said where there is no such text."""
     words = "--model_size tiny --n_tokens_to_generate 1"
     (note,) = shell(f"echo 'The king' | $GPT2 said {words}").err.splitlines()
-    assert "standard input is not read" in note
-    assert "not read" in shell(f"echo text > text; $GPT2 said {words} < text").err
+    assert "standard input is ignored" in note
+    assert "ignored" in shell(f"echo text > text; $GPT2 said {words} < text").err
     assert shell(f"$GPT2 said {words} < /dev/null").err == ""
     assert shell(f"sleep 1 | $GPT2 said {words}").err == ""
 
@@ -171,7 +171,7 @@ def test_wait_for_input_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(prompts, "PATIENCE", 0.05)
     monkeypatch.setattr(sys, "stdin", slow := SlowInput())
     assert prompts.read_prompt(None) == "late"
-    assert "reading the prompt from standard input" in capsys.readouterr().err
+    assert "waiting for the end of the prompt" in capsys.readouterr().err
     slow.pause = 0
     assert prompts.read_prompt(None) == "late"
     assert capsys.readouterr().err == ""

@@ -116,7 +116,7 @@ def test_length_is_explained_to_who_did_not_choose_it(start, words, n_notes):
     """Somebody who sees a text end in the middle of a sentence may not know the option."""
     printed, status = start("x", *TINY, *words).read_to_end()
     assert status == 0
-    assert printed.count("a text gets 40 tokens unless --n_tokens_to_generate says") == n_notes
+    assert printed.count("a text gets at most 40 tokens; to change this, use") == n_notes
 
 
 def test_help_opens_no_pager(start):

@@ -34,6 +34,8 @@ import io
 import math
 import os
 import re
+import shutil
+import sys
 
 import checks
 import cli
@@ -57,6 +59,7 @@ from page.run import Run
 MAX_TOKENS = 64  # of a prompt: the page shows each of them many times
 SHORT_TEXT = 32  # tokens: all layers of a small model still fit on a page of 2 MB
 MAX_NEW_TOKENS = 32
+TOP_K, TOP_P, SEED = 40, 0.9, 1  # unless the call says otherwise
 
 HELP = """\
 usage: python walkthrough.py "PROMPT" [--OPTION VALUE ...]
@@ -65,17 +68,32 @@ Runs gpt2.py on PROMPT and writes a web page about this run: how the text became
 vectors, which token looked at which, why each new token was chosen, and what each line of the
 program made.
 
+  "PROMPT"  or  --prompt="PROMPT"
+      The text to continue, in quotes: at most 64 tokens, which are some 45 words of English. A
+      model with a smaller window takes fewer. Without a prompt, or with - in its place, the prompt
+      is what is piped in.
   --output {output}
-      The file to write. To read it, a browser needs no network and no other file.
+      The page to write. It is a single file that any browser can open, without a network
+      connection.
   --layer LAYERS
       The layers to show in full: 1,6,12 for example, or all. Default: all if the model has up to
       six layers and the text up to 32 tokens, else the first and the last.
   --model_size {model_size}
       tiny, which comes with the program; 124M, 355M, 774M or 1558M; or a folder in models_dir.
   --n_tokens_to_generate {n_tokens_to_generate}
+      How many tokens to add, at most 32.
   --temperature {temperature}, --top_k {top_k}, --top_p {top_p}, --seed {seed}
   --models_dir DIR
       As in gpt2.py, whose --help explains them.
+  -h, --help
+      Print this text.
+
+The values shown are the defaults.
+
+examples:
+  python walkthrough.py "The king said"
+  python walkthrough.py "The king said" --model_size 124M --layer 1,6,12 --output king.html
+  python walkthrough.py --temperature 0 < prompt.txt
 """
 
 # ---- The page ------------------------------------------------------------------------------
@@ -194,7 +212,7 @@ def chosen_layers(layer, n_layer, n_tokens):
     words = str(layer).split(",")
     if not all(re.fullmatch("[0-9]{1,4}", w) and 1 <= int(w) <= n_layer for w in words):
         raise checks.CallError(
-            f"layer names layers from 1 to {n_layer}, such as 1,{n_layer}, or all, "
+            f"layer must be all, or layer numbers from 1 to {n_layer}, such as 1,{n_layer}, "
             f"not {checks.shown(layer)}"
         )
     return sorted({int(word) - 1 for word in words})
@@ -206,38 +224,47 @@ def main(
     model_size="tiny",
     models_dir=None,
     temperature=0.7,
-    top_k=40,
-    top_p=0.9,
-    seed=1,
+    top_k=TOP_K,
+    top_p=TOP_P,
+    seed=SEED,
     layer=None,
     output="walkthrough.html",
 ):
-    """Write the page. `python walkthrough.py --help` says what the options mean.
+    """Writes the page. `python walkthrough.py --help` says what the options mean.
 
     Raises checks.CallError where the call is wrong, OSError where the page cannot be written, and
     what gpt2.main raises.
     """
     n_tokens = checks.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=1)
     if n_tokens > MAX_NEW_TOKENS:
-        raise checks.CallError(f"n_tokens_to_generate is at most {MAX_NEW_TOKENS} on a page")
+        raise checks.CallError(
+            f"n_tokens_to_generate can be at most {MAX_NEW_TOKENS} on a page, not {n_tokens}"
+        )
     is_random = checks.number("temperature", temperature) > 0
-    checks.integer("top_k", top_k, lowest=0)
-    checks.fraction("top_p", top_p)
-    checks.integer("seed", seed, lowest=0)
-    if not is_random:
-        top_k, top_p, seed = 0, 1.0, None  # they would have no effect
+    given_k = checks.integer("top_k", top_k, lowest=0)
+    given_p = checks.fraction("top_p", top_p)
+    given_seed = checks.integer("seed", seed, lowest=0)
     where = utils.MODELS_DIR if models_dir is None else models_dir
     cli.check_model(model_size, where)
+    output = os.path.expanduser(output)
     check_output(output)
     prompt = prompts.read_prompt(prompt)
     if prompt is None:
-        raise checks.CallError("there is no prompt: give one in quotes")
+        raise checks.CallError("there is no prompt: give one in quotes, or pipe one in")
 
     encoder, hparams = utils.load_encoder_and_hparams(model_size, where)
+    n_ids = len(encoder.encode(prompt))
+    if n_ids > MAX_TOKENS:
+        raise checks.CallError(
+            f"the prompt has {n_ids} tokens, but a page can show at most {MAX_TOKENS}: shorten it"
+        )
     with contextlib.redirect_stderr(io.StringIO()):  # gpt2.main will say its notes on the prompt
         n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
-    if n_ids > MAX_TOKENS:
-        raise checks.CallError(f"the prompt has {n_ids} tokens, a page shows at most {MAX_TOKENS}")
+    if not is_random:  # these have no effect, but only those that were asked for are worth a note
+        asked_k = 0 if given_k == TOP_K else given_k
+        asked_p = 1 if given_p == TOP_P else given_p
+        cli.note_no_effect(0, asked_k, asked_p, 1, None if given_seed == SEED else given_seed)
+        top_k, top_p, seed = 0, 1.0, None
     layers = chosen_layers(layer, hparams["n_layer"], n_ids + n_tokens)
     options = {
         "prompt": prompt,
@@ -252,38 +279,68 @@ def main(
     params = utils.load_params(model_size, where, hparams)
     text = whole_page(Run(options, encoder, hparams, params, layers))
     write_whole(output, text)
-    size = len(text.encode()) / 1e6
-    console.write(f"{output} is written, {size:.1f} MB: open it in a browser\n")
+    if not is_device(output):
+        size = len(text.encode()) / 1e6
+        console.write_to_stderr(f"wrote {output} ({size:.1f} MB): open it in a browser\n")
 
 
 def check_output(path):
     """Raises CallError where no file can be written, before anything slow starts."""
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise checks.CallError(f"output {checks.shown(path)} is in no folder that exists")
+        raise checks.CallError(f"output: the folder {checks.shown(folder)} does not exist")
     if os.path.isdir(path):
         raise checks.CallError(f"output {checks.shown(path)} is a folder: name a file in it")
-    if not os.access(folder, os.W_OK):
-        raise checks.CallError(f"output {checks.shown(path)}: its folder cannot be written to")
+    if is_device(path):
+        return
+    try:
+        part = part_of(path)
+        with open(part, "w"):
+            pass
+        os.remove(part)
+    except OSError as error:
+        raise checks.CallError(
+            f"cannot write into the folder of output {checks.shown(path)} ({error.strerror}): "
+            f"choose another with --output"
+        ) from None
+
+
+def is_device(path):
+    """Whether `path` is no file that could be replaced by another one, but, say, a pipe.
+
+    So is /dev/stdout, even where it goes to a file: that file may hold more than the page.
+    """
+    return path == "/dev/stdout" or os.path.exists(path) and not os.path.isfile(path)
+
+
+def part_of(path):
+    """The name of a file while it is not complete: it is in the folder where `path` will be."""
+    target = os.path.realpath(path)  # where `path` is a link, the file that it points to
+    return f"{target}.{os.getpid()}.part"
 
 
 def write_whole(path, text):
-    """Write a file that is never seen half written: it takes its name once it is complete."""
-    target = os.path.realpath(path)  # where `path` is a link, the file that it points to
-    is_special = os.path.exists(target) and not os.path.isfile(target)  # such as /dev/stdout
-    part = target if is_special else f"{target}.{os.getpid()}.part"
+    """Writes a file that is never seen half written: it takes its name once it is complete."""
+    is_file = not is_device(path)
+    part = part_of(path) if is_file else path
     try:
-        with open(part, "w", encoding="utf-8") as file:
+        with open(os.dup(1) if path == "/dev/stdout" else part, "w", encoding="utf-8") as file:
+            if is_file:
+                with contextlib.suppress(OSError):  # there is no older page, or no such right
+                    shutil.copymode(path, part)
             file.write(text)
-        if not is_special:
-            os.replace(part, target)
+        if is_file:
+            os.replace(part, os.path.realpath(path))
+    except BrokenPipeError:
+        raise  # the reader of a pipe, such as `head -1`, has seen enough
     except OSError as error:
         with contextlib.suppress(OSError):
-            if not is_special:
+            if is_file:
                 os.remove(part)
-        message = f"{path} cannot be written ({error.strerror}): name another file with --output"
+        message = f"cannot write {path} ({error.strerror}): choose another file with --output"
         raise OSError(message) from None
 
 
 if __name__ == "__main__":
+    sys.stdout = sys.stdout or sys.stderr  # closed by the caller; the page goes into a file
     cli.run(main, HELP)

@@ -3,7 +3,7 @@
     python walkthrough.py "The king said"
     python walkthrough.py "The king said" --model_size 124M --layer 1,6,12
 
-The page runs gpt2.py itself, while a tracer notes what each of its lines makes. So there is no
+This program runs gpt2.py itself, while a tracer notes what each of its lines makes. So there is no
 second model here that could differ from the first. This file holds the command and the order of
 the page. The folder `page` holds everything else:
 
@@ -30,7 +30,6 @@ if __name__ == "__main__":  # Every program here begins like this: console.py sa
 import base64
 import contextlib
 import hashlib
-import io
 import math
 import os
 import re
@@ -69,9 +68,8 @@ vectors, which token looked at which, why each new token was chosen, and what ea
 program made.
 
   "PROMPT"  or  --prompt="PROMPT"
-      The text to continue, in quotes: at most 64 tokens, which are some 45 words of English. A
-      model with a smaller window takes fewer. Without a prompt, or with - in its place, the prompt
-      is what is piped in.
+      The text to continue, in quotes: at most 64 tokens. A token is a word or a part of one.
+      Without a prompt, or with - in its place, the prompt is what is piped in.
   --output {output}
       The page to write. It is a single file that any browser can open, without a network
       connection.
@@ -142,9 +140,9 @@ def whole_page(run):
 def introduction(run):
     """What the page is, and the command that makes the same text."""
     if run.options["prompt"]:
-        given = "The model was given the words in black, and added those in colour."
+        given = "The model was given the beginning of this text, and added what is in colour."
     else:
-        given = "The model was given no words, and wrote these."
+        given = "The model was given an empty prompt, and wrote this text."
     start, *flags = command(run.options)
     shell = " in bash, zsh or ksh" if start.startswith(("python gpt2.py $'", "printf")) else ""
     return [
@@ -154,12 +152,12 @@ def introduction(run):
             "made."
         ),
         prose(
-            f"The model is {run.options['model_size']}. It has {run.hparams['n_layer']} layers and "
-            f"{n_weights(run):,} weights, the numbers that it has learned."
+            f"The model is called {run.options['model_size']}. It has {run.hparams['n_layer']} "
+            f"layers and {n_weights(run):,} weights, the numbers that it has learned."
         ),
         tag("p", "To read the number in a cell of a picture, point at the cell or tap it. With a "
             "keyboard, go to the picture with Tab and move with the arrow keys.", class_="prose",
-            hidden="hidden"),  # until the script runs, without which this is not so
+            hidden="hidden"),  # until the script runs: without it, the pictures show no numbers
         prose(f"To make the same text with gpt2.py alone{shell}:"),
         tag("pre", tag("code", start, *(part for flag in flags for part in
             (" ", tag("span", flag, class_="flag")))), class_="command"),
@@ -175,7 +173,7 @@ def n_weights(run):
 
 
 def policy(script):
-    """What a browser is to allow on this page: no network at all, and no script but this one."""
+    """What a browser may do on this page: use no network at all, and run no script but this one."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
             f"script-src 'sha256-{digest}'")
@@ -258,8 +256,7 @@ def main(
         raise checks.CallError(
             f"the prompt has {n_ids} tokens, but a page can show at most {MAX_TOKENS}: shorten it"
         )
-    with contextlib.redirect_stderr(io.StringIO()):  # gpt2.main will say its notes on the prompt
-        n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
+    n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
     if not is_random:  # these have no effect, but only those that were asked for are worth a note
         asked_k = 0 if given_k == TOP_K else given_k
         asked_p = 1 if given_p == TOP_P else given_p
@@ -293,7 +290,7 @@ def check_output(path):
         raise checks.CallError(f"output {checks.shown(path)} is a folder: name a file in it")
     if is_device(path):
         return
-    try:
+    try:  # this finds out what goes wrong, from missing rights to too long a name
         part = part_of(path)
         with open(part, "w"):
             pass
@@ -306,9 +303,9 @@ def check_output(path):
 
 
 def is_device(path):
-    """Whether `path` is no file that could be replaced by another one, but, say, a pipe.
+    """Whether `path` is a pipe, a terminal or the like, which no new file can replace.
 
-    So is /dev/stdout, even where it goes to a file: that file may hold more than the page.
+    /dev/stdout counts as one even where it leads to a file: that file may hold more than the page.
     """
     return path == "/dev/stdout" or os.path.exists(path) and not os.path.isfile(path)
 
@@ -342,5 +339,5 @@ def write_whole(path, text):
 
 
 if __name__ == "__main__":
-    sys.stdout = sys.stdout or sys.stderr  # closed by the caller; the page goes into a file
+    sys.stdout = sys.stdout or sys.stderr  # it may be closed, since the page goes into a file
     cli.run(main, HELP)

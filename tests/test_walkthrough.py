@@ -1,7 +1,11 @@
 """The command line of walkthrough.py: what it writes, and what it refuses."""
 
 import errno
+import inspect
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 
@@ -12,6 +16,8 @@ from page_reader import text_of, write
 import checks
 import gpt2
 import walkthrough
+
+BASH = None if os.name == "nt" else shutil.which("bash")
 
 
 def test_only_chosen_layers_are_shown(tmp_path):
@@ -27,13 +33,16 @@ def test_only_chosen_layers_are_shown(tmp_path):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"layer": "0"}, "layer names layers from 1 to 5"),
-        ({"layer": "2,x"}, "layer names layers"),
+        ({"layer": "0"}, "layer must be all, or layer numbers from 1 to 5, such as 1,5, not '0'"),
+        ({"layer": "2,x"}, "layer numbers from 1 to 5"),
         ({"n_tokens_to_generate": 0}, "1 or more"),
-        ({"n_tokens_to_generate": 33}, "at most 32"),
-        ({"prompt": "x" * 90}, "at most 64"),
-        ({"output": "no/such/folder.html"}, "in no folder that exists"),
+        ({"n_tokens_to_generate": 33}, "can be at most 32 on a page, not 33"),
+        ({"prompt": "x" * 90}, "the prompt has 90 tokens, but a page can show at most 64"),
+        ({"prompt": "x" * 550}, "the prompt has 550 tokens, but a page can show at most 64"),
+        ({"output": "no/such/page.html"}, "output: the folder 'no/such' does not exist"),
+        ({"output": "no_such_folder/"}, "output: the folder 'no_such_folder' does not exist"),
         ({"output": "."}, "is a folder"),
+        ({"output": "x" * 300}, "cannot write into the folder of output 'xxx.*name too long"),
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path, options, message):
@@ -86,26 +95,91 @@ def test_a_page_replaces_the_old_one_only_when_it_is_whole(tmp_path, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match=r"page.html cannot be written \(No space left on device\)"):
+    with pytest.raises(OSError, match=r"cannot write .*page.html \(No space left on device\)"):
         walkthrough.main("a", output=str(output), n_tokens_to_generate=1)
     assert output.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [output]
 
 
+def test_a_page_goes_where_a_shell_would_put_it(tmp_path, monkeypatch, capsys):
+    """In the home folder for ~, and with the rights that the older page had."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    page = tmp_path / "page.html"
+    page.touch()
+    page.chmod(0o600)
+    before = page.stat().st_mode
+    walkthrough.main("a", output="~/page.html", n_tokens_to_generate=1)
+    assert page.stat().st_mode == before and page.stat().st_size > 10_000
+    said = r"wrote .*page\.html \(0\.\d MB\): open it in a browser\n"
+    out, err = capsys.readouterr()
+    assert out == "" and re.fullmatch(said, err)
+
+
+def test_options_without_effect_are_named(tmp_path, capsys):
+    """As by gpt2.py; but the defaults, which nobody asked for, are not."""
+    call = {"n_tokens_to_generate": 1, "output": str(tmp_path / "page.html"), "temperature": "0"}
+    walkthrough.main("a", **call)
+    assert "no effect" not in capsys.readouterr().err
+    walkthrough.main("a", seed="5", top_p="0.4", **call)
+    err = capsys.readouterr().err
+    assert err.count("note: seed has no effect without a temperature above 0") == 1
+    assert err.count("note: top_p has no effect without a temperature above 0") == 1
+    assert err.count("no effect") == 2
+
+
+def run(folder, *words, **more):
+    command = [sys.executable, str(ROOT / "walkthrough.py"), *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, **more)
+
+
 def test_from_the_command_line(tmp_path):
     """A page is written and told of; a misspelt flag ends with status 2 and one line."""
-
-    def run(*words):
-        command = [sys.executable, str(ROOT / "walkthrough.py"), *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-
-    done = run("Hello, world ", "--n_tokens_to_generate", "2")
-    assert done.returncode == 0
-    assert done.stderr.count("\n") == done.stderr.count("ends in a space") == 1
-    assert "walkthrough.html" in done.stdout
+    done = run(tmp_path, "Hello, world ", "--n_tokens_to_generate", "2", input="unread")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.count("ends in a space") == done.stderr.count("is not read") == 1
+    assert done.stderr.count("\n") == 3 and "wrote walkthrough.html (" in done.stderr
     assert "Hello, world" in (tmp_path / "walkthrough.html").read_text(encoding="utf-8")
-    wrong = run("a", "--lair", "2")
+    wrong = run(tmp_path, "a", "--lair", "2")
     assert wrong.returncode == 2 and "--layer" in wrong.stderr
-    assert "--layer LAYERS" in run("--help").stdout
+
+
+def test_help_tells_the_limits_and_the_defaults(tmp_path):
+    help_text = run(tmp_path, "--help").stdout
+    assert f"at most {walkthrough.MAX_TOKENS} tokens" in help_text
+    assert f"at most {walkthrough.MAX_NEW_TOKENS}." in help_text
+    assert f"up to {walkthrough.SHORT_TEXT} tokens" in help_text
+    for name, option in inspect.signature(walkthrough.main).parameters.items():
+        value = "" if option.default is None else f" {option.default}"
+        assert f"--{name}{value}" in help_text
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no bash here")
+@pytest.mark.parametrize(
+    "line, status, size, message",
+    [
+        ("$PAGE --output /dev/stdout > page", 0, 9_999, ""),
+        ("(echo first; $PAGE --output /dev/stdout; echo last) > page", 0, 9_999, ""),
+        ("$PAGE --output >(cat > page; touch done); until [ -e done ]; do :; done", 0, 9_999, ""),
+        ("$PAGE --output /dev/stdout | head -c 9 > page; exit ${PIPESTATUS[0]}", 0, 9, ""),
+        ("$PAGE --output page >&-", 0, 9_999, "wrote page ("),
+        ("$PAGE --output /dev/stdout >&-", 1, None, "cannot write /dev/stdout (Bad file"),
+        ("mkdir gone; cd gone; rmdir ../gone; $PAGE", 2, None, "of output 'walkthrough.html' ("),
+    ],
+)
+def test_pipes_and_closed_streams(tmp_path, line, status, size, message):
+    """A pipe or standard output gets the page as it is, and nothing else is written there."""
+    page = f"{shlex.quote(sys.executable)} {ROOT / 'walkthrough.py'} a --n_tokens_to_generate 1"
+    script = line.replace("$PAGE", page)
+    done = subprocess.run([BASH, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr and done.stderr.count("\n") == bool(message)
+    written = tmp_path / "page"
+    assert written.exists() == (size is not None)
+    if size is not None:
+        text = written.read_text(encoding="utf-8")
+        text = text.removeprefix("first\n").removesuffix("last\n")
+        assert len(text) >= size and text.startswith("<!DOCTYPE")
+        assert len(text) == size or text.endswith("</html>\n")
 
 

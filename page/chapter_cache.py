@@ -22,8 +22,8 @@ def chapter(run):
             "kept, in the *cache*. Queries are not kept, because no later token needs them."
         ),
         prose(
-            f"For each token the cache keeps 2 × {L} × {C} numbers: a key and a value, {C} "
-            f"numbers each over all heads, in each of {L} layers. At 4 bytes each, that is "
+            f"For each token the cache keeps 2 × {L} × {C} numbers: in each of {L} layers a key "
+            f"and a value, {C} numbers each for all heads together. At 4 bytes a number, that is "
             f"{8 * L * C:,} bytes."
         ),
         prose(
@@ -57,9 +57,9 @@ def chapter(run):
             run.token(run.new_ids[0]),
         ),
         sentences(
-            f"To test this, all {ids.size} tokens were also given at once, without a cache. The "
-            "logits are the same but for rounding: the largest difference is "
-            f"{short(np.abs(whole - logits).max(), 2)}, where the largest logit is "
+            f"To test this, {'both' if T == 1 else f'all {ids.size}'} tokens were also given at "
+            "once, without a cache. The logits are the same but for rounding: the largest "
+            f"difference is {short(np.abs(whole - logits).max(), 2)}, where the largest logit is "
             f"{short(logits.max())}."
         ),
         sentences(

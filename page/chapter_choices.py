@@ -3,7 +3,19 @@
 import numpy as np
 
 import gpt2
-from page.markup import count, fold, joined, opening, percent, prose, sentences, short, table, tag
+from page.markup import (
+    count,
+    fold,
+    joined,
+    opening,
+    ordinal,
+    percent,
+    prose,
+    sentences,
+    short,
+    table,
+    tag,
+)
 
 OPTIONS = {"scale_by_temperature": "temperature", "keep_top_k": "top_k", "keep_top_p": "top_p"}
 LIKELIEST = 10  # rows of a table
@@ -47,10 +59,10 @@ def chapter(run):
         ),
         prose(
             "In the tables, *tempered* is the logit after temperature. The largest logit of the "
-            "step is first subtracted from all logits, which changes no probability: (logit − "
-            f"{short(best)}) / {T} in the first step, so the likeliest token always has 0. A table "
-            "shows the ten likeliest tokens, the last one that top-p keeps, the first one that it "
-            "leaves out, and the one that was drawn."
+            "step is first subtracted from all logits, which changes no probability: (logit "
+            f"{'−' if best >= 0 else '+'} {short(abs(best))}) / {T} in the first step, so the "
+            "likeliest token always has 0. A table shows the ten likeliest tokens, the last one "
+            "that top-p keeps, the first one that it leaves out, and the one that was drawn."
         ),
         prose(
             "How does a program draw so that each token comes as often as its probability says? "
@@ -87,7 +99,7 @@ class Drawing:
         self.is_changed = not np.allclose(self.shares, self.columns["probability"], atol=1e-4)
         if inner:
             self.tempered = inner["scale_by_temperature"].returned.value
-            self.noise = np.full_like(self.tempered, np.nan)  # there is none where nothing is left
+            self.noise = np.full_like(self.tempered, np.nan)  # what is left out gets none
             self.noise[sample.summaries("ids")[-1].value] = sample.summaries("noise")[-1].value
         self.in_order = list(gpt2.ranked(self.logits))  # as top-k and top-p rank them
         self.best = self.in_order[0]
@@ -110,25 +122,18 @@ def findings(run, drawings, surprise):
             f"{first.n_kept['top_k']:,} and top-p {first.n_kept['top_p']:,}.",
             run.token(first.best),
         ))
-    else:
+    elif not any(drawing.is_changed for drawing in drawings):
         found.append("In this run, the options leave all probabilities as they are.")
     n_best, n = sum(drawing.rank == 1 for drawing in drawings), len(drawings)
-    found.append(sentences(
-        (f"The likeliest token was drawn in {n_best} of {n} steps." if n > 1 else "")
+    found += [sentences(
+        f"The likeliest token was drawn in {n_best} of {n} steps."
         + (f" The greatest surprise is {{}} in step {surprise.step + 1}: it was only the "
            f"{ordinal(surprise.rank)} likeliest, with "
            f"{percent(surprise.shares[surprise.drawn])} at the end."
            if surprise.rank > 1 else ""),
         *[run.token(surprise.drawn)] * (surprise.rank > 1),
-    ))
+    )] * (n > 1)
     return found
-
-
-def ordinal(n):
-    """1st, 2nd, 3rd, 4th, ..."""
-    last = n % 10 if n % 100 not in (11, 12, 13) else 0
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
-    return f"{n}{ending}"
 
 
 def section(run, drawing, is_open=True):
@@ -157,7 +162,7 @@ def choice_table(run, drawing):
             noise = [drawing.noise[id], drawing.kept[id] + drawing.noise[id]]
             cells.append(short(drawing.tempered[id], 3))
             cells += ["–" if np.isnan(number) else short(number, 3) for number in noise]
-        mark = tag("strong", " drawn") if id == drawing.drawn else ""
+        mark = tag("strong", f" {run.chosen}") if id == drawing.drawn else ""
         rows.append([joined([run.token(id), mark]), *cells])
     head = ["token", "id", "logit", *drawing.columns]
     head += ["tempered", "noise", "sum"] * drawing.is_random
@@ -184,17 +189,17 @@ def reason(run, drawing):
         return prose(f"{start}. No other token is left to choose from.", before, best)
     shares, noise, kept = drawing.shares, drawing.noise, drawing.kept
     if drawing.is_changed:
-        start += f", and after temperature, top-k and top-p with {percent(shares[drawing.best])}"
+        start += f" ({percent(shares[drawing.best])} after temperature, top-k and top-p)"
     sum_of_best, id = short(kept[drawing.best] + noise[drawing.best], 3), drawing.drawn
     if id == drawing.best:
         return prose(
-            f"{start}. {count(n_others, 'other token')} could be drawn too. But its sum, "
-            f"{sum_of_best}, is the largest, so it is the one.", before, best,
+            f"{start}. {count(n_others, 'other token')} could be drawn too, but {{}} has the "
+            f"largest sum, {sum_of_best}.", before, best, best,
         )
     return prose(
         f"{start}. But {{}} is drawn, the {ordinal(drawing.rank)} likeliest, with "
         f"{percent(shares[id])}: its noise "
-        f"of {short(noise[id], 3)} lifts it from {short(kept[id], 3)} to "
+        f"of {short(noise[id], 3)} takes it from {short(kept[id], 3)} to "
         f"{short(kept[id] + noise[id], 3)}. That is the largest sum; {{}} has {sum_of_best}.",
         before, best, run.token(id), best,
     )

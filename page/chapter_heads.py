@@ -25,8 +25,9 @@ def chapter(run):
         "In a picture of a head, a row is a token that looks, and a column is a token that it "
         "looks at. The stronger the colour, the larger the attention weight. (The colour follows "
         "the square root of the weight, so that small weights can be seen too.) Grey cells are "
-        "later tokens, which the causal mask hides. Below a black line, a new step begins: it "
-        "reads the token that was just added."
+        "later tokens, which the causal mask hides."
+        + " Below a line across the picture, a new step begins: it reads the token that was just "
+        "added." * bool(starts)
     )
     findings = [reading] + [
         tag("div", tag("span", tag("b", f"{named(layer, head)}. "), *said),
@@ -68,8 +69,8 @@ def chapter(run):
             "weights are 0. In training, the model guesses at every position of a text at once, so "
             "the next token is there to be seen, and the mask hides it. When the model writes, no "
             "token stands after the last one. But the mask still matters for the earlier tokens: "
-            "without it, all that is computed for them would differ from what it was in training, "
-            "and would change with each token that is added."
+            "without it, their vectors would differ from what they were in training, and would "
+            "change with each token that is added."
         ),
     ]
     return tag(
@@ -93,7 +94,8 @@ def steps(run, starts):
             "the model did not have to read it."
         )
     if len(starts) + 1 < len(run.new_ids):
-        parts.append("Then the window was full; the steps after that are not drawn.")
+        parts.append("When the window was full, the text went on from its last half. The steps "
+                     "after that are not drawn.")
     return prose(" ".join(parts)) if parts else ""
 
 
@@ -137,7 +139,7 @@ def habits(squares):
     place = max(spread, key=spread.get)
     if spread[place] >= 0.95:
         words = ("Of all heads drawn below, it spreads its weight most evenly: what it gathers is "
-                 "close to an average of all tokens.")
+                 "close to an average of all the tokens that it sees.")
         found.append((place, sentences(words), "most even"))
     return found
 

@@ -56,8 +56,8 @@ def colours(run):
         f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
         "line by line. A cell is orange if its number is above 0 and blue if it is below. The "
         "stronger the colour, the farther the number is from 0. Within one table, the same colour "
-        "always means the same number. Only the few that are farthest from 0, 2% at most, cannot "
-        "be told apart: they all have the full colour."
+        "always means the same number. Only the few that are farthest from 0, about 2% at most, "
+        "cannot be told apart: they all have the full colour."
     )
     return joined([words, scale()])
 
@@ -72,7 +72,8 @@ def chips(run):
 
 
 def findings(run):
-    added = f"The model added {count(len(run.new_ids), 'token')}, in colour, one at a time."
+    added = f"The model added {count(len(run.new_ids), 'token')}, in colour"
+    added += ", one at a time." if len(run.new_ids) > 1 else "."
     if run.options["prompt"]:
         found = [sentences(f"The prompt is {count(len(run.ids), 'token')} long. {added}")]
     else:
@@ -89,10 +90,11 @@ def findings(run):
         ))
     twice = repeated(run)
     if twice:
-        places = listed([f"number {i + 1}" for i in twice])
+        first, second = (i + 1 for i in twice)
         found.append(sentences(
-            f"{{}} stands here more than once, as {places}. In the table below it has the same "
-            "row of wte each time, but another row of wpe, and so another sum.",
+            f"{{}} stands here more than once: first as number {first}, then as number {second}. "
+            "In the table below it has the same row of wte each time, but another row of wpe, and "
+            "so another sum.",
             run.token(run.ids_read[twice[0]]),
         ))
     else:
@@ -152,17 +154,18 @@ def way(run):
          "For each id, its row of `wte` plus the row of `wpe` for its position. The shape "
          f"[1, {T}, {C}] says: 1 text, {count(T, 'token')}, {C} numbers for each."),
         (f"{vectors} of {C} numbers", f"x [1, {T}, {C}]",
-         f"{L} *layers* follow, one after the other. In each, *attention* lets a vector gather "
-         "from the vectors before it, and then the *mlp* works on each vector by itself. What "
-         "they find is added to the vector. (See the next two chapters.)"),
+         f"{L} *layers* follow, one after the other. In each, *attention* lets each vector gather "
+         "from itself and the vectors before it, and then the *mlp* works on each vector by "
+         "itself. What they find is added to the vector. (See the next two chapters.)"),
         (f"{run.hparams['n_vocab']:,} numbers", f"logits [1, {run.hparams['n_vocab']}]",
          "The last vector is compared with the row of `wte` of every token in the vocabulary. "
          "That gives a number for each token, its *logit*: the higher, the likelier the token is "
          "to come next."),
         ("1 id", str(run.new_ids[0]),
-         "One token is drawn, {}. (A higher logit makes a token likelier to be drawn.) It is put "
-         "at the end of the text, and everything begins again. (See “Why this word and not that "
-         "one”.)"),
+         ("One token is drawn, {}. (A higher logit makes a token likelier to be drawn.)"
+          if run.chosen == "drawn" else "The token with the highest logit is taken, {}.")
+         + " It is put at the end of the text, and everything begins again. (See “Why this word "
+         "and not that one”.)"),
     ]
     items = []
     for what, value, how in steps:

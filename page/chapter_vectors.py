@@ -5,7 +5,18 @@ import math
 import numpy as np
 
 import gpt2
-from page.markup import fold, joined, opening, percent, prose, sentences, short, table, tag
+from page.markup import (
+    fold,
+    joined,
+    opening,
+    ordinal,
+    percent,
+    prose,
+    sentences,
+    short,
+    table,
+    tag,
+)
 from page.pictures import full_colour, picture
 
 MANY = 20  # a number this many times the size of its vector is worth a word
@@ -81,16 +92,19 @@ def findings(run):
     rank = 1 + int((probs[0] > probs[0][run.ids[-1]]).sum())
     found = [sentences(
         "The first row is taken before any layer. There x is only a row of wte plus a row of wpe, "
-        "so it is still most like {} itself: this has "
-        f"{'the highest probability' if rank == 1 else f'rank {rank}'}, "
+        f"so it is still {'most' if rank == 1 else 'much'} like {{}} itself, which is the "
+        f"{'' if rank == 1 else ordinal(rank) + ' '}likeliest token there, with "
         f"{percent(probs[0][run.ids[-1]])}.", last,
     )] if rank <= 3 else []
     of_drawn = [p[run.new_ids[0]] for p in probs]
     jump = int(np.diff(of_drawn).argmax())
+    gain = (f"It gains most in layer {jump + 1}: there its probability goes from "
+            f"{percent(of_drawn[jump])} to {percent(of_drawn[jump + 1])}.")
+    if of_drawn[jump + 1] <= of_drawn[jump]:
+        gain = f"Before any layer it has {percent(of_drawn[0])}, and no layer gives it more."
     found.append(sentences(
-        f"{{}} is the token that was drawn. It gains most in layer {jump + 1}: there its "
-        f"probability goes from {percent(of_drawn[jump])} to {percent(of_drawn[jump + 1])}. In "
-        f"the end it is {percent(of_drawn[-1])}.", drawn,
+        f"{{}} is the token that was {run.chosen}. {gain} In the end it is "
+        f"{percent(of_drawn[-1])}.", drawn,
     ))
     sizes = [size_of(x[-1]) for x in stream]
     found.append(sentences(
@@ -160,5 +174,5 @@ def stream_table(run, step):
         rows.append([name, image, short(size_of(x[-1]), 3), *added, *likeliest,
                      percent(probs[drawn])])
     head = ["", "x", "size", "attention", "mlp", "likeliest", "second", "third",
-            joined([run.token(drawn), " (drawn)"])]
+            joined([run.token(drawn), f" ({run.chosen})"])]
     return table(f"Step {step + 1}", head, rows, "cards stream hidden-caption")

@@ -35,7 +35,8 @@ def chapter(run):
             "The first step reads the prompt and makes the first new token. "
             + ("The second step reads this one token, with the cache of the first. "
                if run.is_cached else "")
-            + "Later steps go on in the same way and are not shown."
+            + ("Later steps go on in the same way and are not shown."
+               if len(run.new_ids) > 2 else "")
         ),
     ]
     reading = [
@@ -46,8 +47,9 @@ def chapter(run):
         ),
         sentences(
             "Each picture has its own scale of colours. “Full colour from ±0.5” means that all "
-            "cells with numbers beyond 0.5 look alike. That is so for about 2% of the cells. In "
-            "pictures of probabilities, only 1 has the full colour."
+            "cells with numbers above 0.5 look alike, and so do all with numbers below -0.5. "
+            "Together these are about 2% of the cells. In pictures of probabilities, only 1 has "
+            "the full colour."
         ),
         sentences(
             "If an array is too large to draw every number, each cell stands for several "
@@ -192,7 +194,6 @@ class Listing:
         link = tag("a", f"line {first[0].line}", href=f"#L{first[0].line}")
         return [f"called {len(first)} times in the first step, {words}; shown is {which}, from ",
                 link]
-
 
 
 def highlighted(source, functions):

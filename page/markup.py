@@ -111,6 +111,13 @@ def count(n, noun):
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def ordinal(n):
+    """1st, 2nd, 3rd, 4th, ..."""
+    last = n % 10 if n % 100 not in (11, 12, 13) else 0
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
+    return f"{n}{ending}"
+
+
 def listed(words):
     """Words as a list in a sentence: a, b and c."""
     *others, last = words

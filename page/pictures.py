@@ -12,9 +12,9 @@ from page.markup import tag
 SHADES = 24  # shades on each side of 0
 HIDDEN, FREE = 2 * SHADES + 1, 2 * SHADES + 2  # the shades of -inf and of memory not yet used
 COLOURS = {"less": (52, 120, 196), "more": (217, 95, 38), "grey": (128, 128, 128)}
-WIDTH = 128  # a picture's most columns
+WIDTH = 128  # the most columns that a picture has
 LINE = 64  # cells in a line of one long row that is broken into lines
-CELLS = 2048  # a picture's most cells; an array with more of them is drawn with half as many
+CELLS = 2048  # the most cells that a picture has; a larger array is drawn with half as many
 
 
 def palette():
@@ -36,7 +36,10 @@ def data_uri(matrix, limit):
 
 
 def thinned(matrix, rows, columns):
-    """A matrix of at most that many rows and columns: of a group of cells the farthest from 0."""
+    """The matrix with at most that many rows and columns.
+
+    Each cell then stands for a group of cells, and has the number in it that is farthest from 0.
+    """
     for axis, most in enumerate((rows, columns)):
         size = matrix.shape[axis]
         if size > most:
@@ -104,7 +107,7 @@ def readable_cells(matrix, name, shape, panel):
 
 
 def full_colour(array):
-    """The number from which on cells have the full colour: 2 % of them are as far from 0.
+    """The number from which on cells have the full colour: about 2% of them are that far from 0.
 
     For probabilities it is 1.
     """
@@ -121,7 +124,7 @@ def adds_up(array):
 
 
 def shared(source):
-    """A page in which cells that are there already are replaced by the place of the first ones.
+    """The page without repetitions: the same numbers are written once, and then only pointed at.
 
     data-cells="#7" stands for what the data-cells of the seventh such element say.
     """

@@ -2,8 +2,9 @@
 //
 // An element with data-cells shows a matrix. data-cells has its numbers, row by row, as float16 in
 // base64; or "#7", which stands for those of the seventh such element. data-name and data-shape
-// are the array's. data-panel has the rows and columns of a panel, the panels in a line, and the
-// columns of the whole matrix. data-labels, if there, are the tokens of both rows and columns.
+// are the name and the shape of the array. data-panel has four numbers: the rows and the columns
+// of a panel, the panels in a line, and the columns of the whole matrix. data-labels, if there is
+// one, has the tokens that both the rows and the columns stand for.
 
 const pictures = [...document.querySelectorAll("[data-cells]")];
 const box = document.body.appendChild(document.createElement("output"));

@@ -49,22 +49,27 @@ class Run:
         self.options, self.encoder, self.hparams, self.params = options, encoder, hparams, params
         self.layers, self.first = layers, {}
         self.path = gpt2.main.__code__.co_filename
-        with marked_memory(), contextlib.redirect_stdout(io.StringIO()) as printed:
-            self.calls = trace(lambda: gpt2.main(**options), self.path, self.summarize)
+        printed, notes = io.StringIO(), io.StringIO()  # walkthrough.py has said these notes already
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(notes):
+            with marked_memory():
+                self.calls = trace(lambda: gpt2.main(**options), self.path, self.summarize)
         self.text = printed.getvalue().removesuffix("\n")
 
         generate = self.find("generate")
         self.ids = generate.first_argument.value  # the prompt
         self.new_ids = [int(seen.value[0]) for seen in generate.summaries("yield")]
-        n_far = len(self.ids) + 1
-        # The last token was never put in; and of a long text, these fit into one window.
+        # The model has not read the last token. Of a text that outgrows the window, only the tokens
+        # of the first window are shown.
         self.ids_read = (self.ids + self.new_ids)[:-1][: hparams["n_ctx"]]
-        self.is_cached = len(self.new_ids) > 1 and self.attention(1, 0).shape[-1] == n_far
+        S = len(self.ids) + 1  # tokens that the second step looks at, if it goes on from the cache
+        self.is_cached = len(self.new_ids) > 1 and self.attention(1, 0).shape[-1] == S
+        # What happened to a token that was chosen: temperature 0 leaves nothing to chance.
+        self.chosen = "drawn" if float(options["temperature"]) > 0 else "taken"
 
     def summarize(self, call, name, value):
         """What to keep of a value: the HTML only where the page shows it."""
         step, layer = step_of(call), layer_of(call)
-        first = self.first.setdefault((call.function, step, layer), call)  # the listing's choice
+        first = self.first.setdefault((call.function, step, layer), call)  # the listing shows it
         is_shown = first is call and (step or 0) < 2 and (layer is None or layer in self.layers)
         shown = describe(name, value) if is_shown else Markup()
         is_kept = call.function in KEPT and isinstance(value, (np.ndarray, list))

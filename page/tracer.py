@@ -92,7 +92,7 @@ def trace(run, path, summarize):
             call.made.append((line, name, summary))
 
     def finish(call, frame, next_line):
-        """Notes what the statement made that has just run. The next one to run is at next_line."""
+        """Notes what the statement that has just run made. The next one is at next_line."""
         made = call.running
         if isinstance(made, ast.For) and not made.lineno < next_line <= made.end_lineno:
             return  # the loop is over, and its names were not bound again

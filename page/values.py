@@ -24,7 +24,7 @@ def describe(name, value):
         words = f"dict: {', '.join(map(str, value))}"
     elif isinstance(value, list) and not all(isinstance(item, (int, np.integer)) for item in value):
         words = f"list of {len(value)} {type(value[0]).__name__}"
-    elif name == "models_dir" and value:  # not what the folders of this computer are called
+    elif name == "models_dir" and value:  # without the names of the folders above it
         words = f"= …/{os.path.basename(value)}"
     elif isinstance(value, list):
         words = f"= {checks.shown([int(item) for item in value])}"

@@ -12,6 +12,7 @@ from page_reader import text_of, write
 import gpt2
 import prompts
 import utils
+from page import chapter_vectors
 from page.markup import label
 
 GOLDEN_MODELS = str(ROOT / "tests" / "checkpoints")
@@ -188,9 +189,36 @@ def test_at_temperature_0_nothing_is_drawn(tmp_path):
     page = write(tmp_path, "The king said", temperature=0, n_tokens_to_generate=2)
     assert "greedy decoding" in text_of(page.chapter("words"))
     assert len(page.rows("New token 1")[0]) == 4
-    assert page.rows("New token 1")[0][0].endswith(" drawn")
+    assert page.rows("New token 1")[0][0].endswith(" taken")
+    parts = [text_of(page.chapter(id)) for id in ("text", "layers", "words")]
+    assert "drawn" not in "".join(parts)
     assert "not called in this run" in text_of(page.chapter("keep_top_k"))
 
+
+def test_a_run_of_one_token_is_told_of_as_one(tmp_path):
+    """No step is counted that was not made, no line is explained that is not drawn."""
+    page = write(tmp_path, "", n_tokens_to_generate=1)
+    text = text_of(page.root.find("body/main"))
+    assert "The model added 1 token, in colour." in text
+    assert not re.search("colour, one|Below a line|Later steps|likeliest token was drawn", text)
+    assert all(text_of(item).strip() for item in page.root.iter("li"))
+
+
+def test_words_fit_the_numbers(tmp_path, monkeypatch):
+    """A second place is not called the first, a fall is no gain, and no sign is written twice."""
+    shares, whole = iter(np.arange(0.9, 0, -0.01)), gpt2.gpt2
+
+    def lower(*args, **options):
+        logits, cache = whole(*args, **options)
+        return logits - 100, cache
+
+    second = write(tmp_path, "The", n_tokens_to_generate=1)
+    assert "much like The itself, which is the 2nd likeliest token" in text_of(second.root)
+    monkeypatch.setattr(chapter_vectors, "lens", lambda *_: np.full(1024, next(shares)))
+    monkeypatch.setattr(gpt2, "gpt2", lower)
+    page = write(tmp_path, "The", n_tokens_to_generate=1)
+    assert "Before any layer it has 90.0%, and no layer gives it more." in text_of(page.root)
+    assert "(logit + 96.09) / 0.7" in text_of(page.root)
 
 
 def test_a_text_that_outgrows_the_window(tmp_path):

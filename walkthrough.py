@@ -149,7 +149,7 @@ def introduction(run):
         prose(
             f"{given} This page shows how, with the numbers of this very run. Five chapters "
             "explain the ideas. The last chapter shows the program, and what each of its lines "
-            "made."
+            "computed."
         ),
         prose(
             f"The model is called {run.options['model_size']}. It has {run.hparams['n_layer']} "

@@ -29,17 +29,17 @@ def chapter(run):
         prose(
             f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
             "token cannot just be dropped: the other keys and values were computed at their old "
-            "positions, and from vectors that already contain something of it. So the program "
-            "begins again, without a cache, with the last half of the text as a new prompt. With "
-            "more than half, this would be needed again sooner; with less, the model would know "
-            "less of its text."
+            "positions, and from vectors that contain something of the oldest token. So the "
+            "program begins again, without a cache, with the last half of the text as a new "
+            "prompt. With more than half, this would be needed again sooner; with less, the model "
+            "would know less of its text."
         ),
     ]
     if not run.is_cached:
         ideas.append(prose("In this run, no second step went on from the cache of the first."))
         return opening(QUESTION, ideas, [])
     counts = [work(run, step) for step in range(2)]
-    names = ("tokens read in this step, T", "tokens so far, S",
+    names = ("tokens read in this step", "tokens so far",
              "multiplications with weights, in the layers",
              "multiplications with weights, for the logits",
              "multiplications of queries with keys, and of values with attention weights")
@@ -57,14 +57,14 @@ def chapter(run):
             run.token(run.new_ids[0]),
         ),
         sentences(
-            f"To test this, {'both' if T == 1 else f'all {ids.size}'} tokens were also given at "
-            "once, without a cache. The logits are the same but for rounding: the largest "
-            f"difference is {short(np.abs(whole - logits).max(), 2)}, where the largest logit is "
-            f"{short(logits.max())}."
+            f"To test that the cache changes nothing, {'both' if T == 1 else f'all {ids.size}'} "
+            "tokens were also given at once, without a cache. The logits are the same but for "
+            f"rounding: the largest difference is {short(np.abs(whole - logits).max(), 2)}, where "
+            f"the largest logit is {short(logits.max())}."
         ),
         sentences(
             "One cost stays: each step reads nearly every weight of the model once, however few "
-            "tokens it is given. For a large model this is most of the time that one token takes. "
+            "tokens it is given. In a large model, this takes most of the time of a step. "
             "What grows with the text is attention: each new token looks at all those before it."
         ),
     ]

@@ -50,9 +50,9 @@ def chapter(run):
             "token is always taken (*greedy decoding*)."
         ),
         prose(
-            f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. Of these, "
-            f"*top-p* (here {p}) keeps the likeliest, just enough for their probabilities to add "
-            "up to p or more. They are called the *nucleus*. Tokens that are not kept get the "
+            f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. Of these, *top-p* "
+            f"(here {p}) keeps one after another, the likeliest first, until their probabilities "
+            "add up to p. They are called the *nucleus*. Tokens that are not kept get the "
             "probability 0, shown as –, and those that are kept add up to 1 again. Top-p comes "
             "last, so p is measured on the probabilities after temperature and top-k, not on those "
             "that the model gave."
@@ -62,7 +62,8 @@ def chapter(run):
             "step is first subtracted from all logits, which changes no probability: (logit "
             f"{'−' if best >= 0 else '+'} {short(abs(best))}) / {T} in the first step, so the "
             "likeliest token always has 0. A table shows the ten likeliest tokens, the last one "
-            "that top-p keeps, the first one that it leaves out, and the one that was drawn."
+            "that top-p keeps, the first one that it leaves out, and the one that was drawn. All "
+            "numbers are rounded."
         ),
         prose(
             "How does a program draw so that each token comes as often as its probability says? "

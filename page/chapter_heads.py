@@ -26,16 +26,15 @@ def chapter(run):
         "looks at. The stronger the colour, the larger the attention weight. (The colour follows "
         "the square root of the weight, so that small weights can be seen too.) Grey cells are "
         "later tokens, which the causal mask hides."
-        + " Below a line across the picture, a new step begins: it reads the token that was just "
-        "added." * bool(starts)
+        + " A step is one run of the model, which makes one new token. Below a line across the "
+        "picture, a new step begins: it reads the token that was just added." * bool(starts)
+        + " (Averages leave out the first two rows, which have hardly any choice.)" * bool(found)
     )
     findings = [reading] + [
         tag("div", tag("span", tag("b", f"{named(layer, head)}. "), *said),
             drawn(run, *squares[layer], layer, head), class_="shown")
         for (layer, head), said in seen.items()
     ]
-    if found:
-        findings.append("(Averages and counts begin with the third row.)")
     ideas = [
         prose(
             "By attention, and by nothing else: everywhere else in the model, each token’s vector "
@@ -44,33 +43,38 @@ def chapter(run):
         ),
         prose(
             "In a head, three tables of weights turn each token’s vector into three short vectors, "
-            f"of {D} numbers each. The *query* says what the token is looking for. The *key* says "
-            "what the token can be found by. The *value* is what the token hands over when it is "
-            "found."
+            f"of {D} numbers each. (Each of the {D} numbers is a sum: all {C} numbers of the "
+            "vector, each multiplied by a weight of its own, plus one more weight.) The *query* "
+            "says what the token is looking for. The *key* says how other tokens can find it. The "
+            "*value* is what the token hands over when it is found."
         ),
         prose(
             "Now each query is compared with each key. Their numbers are multiplied pair by pair, "
             f"the {D} products are added up, and the sum is divided by √{D}. This is the *score*: "
-            "the better the key fits the query, the higher it is."
+            "the better the key fits the query, the higher it is. (The product of two numbers with "
+            "the same sign is positive, else it is negative. So the sum is high if the two vectors "
+            "are alike.)"
         ),
         prose(
             "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
             "power of each score and divides by the sum of these, so that the weights are positive "
-            f"and add up to 1. (If the sums of {D} products were not divided by √{D}, the scores "
-            "would lie so far apart that one token would often get nearly all the weight.) With "
-            "them the token gathers the values: a weight of 0.7 means that "
-            "70% of what it gathers is that token’s value. We say that it looks at that token. "
+            f"and add up to 1. (A sum of {D} products of random numbers is typically √{D} times as "
+            "large as one product. Without the division, the scores would lie so far apart that "
+            "one token would often get nearly all the weight.) With these weights the token "
+            "gathers the values: each value is multiplied by its weight, and the products are "
+            "added up. So a weight of 0.7 means that 70% of what is gathered is that token’s "
+            "value. We say that it looks at that token. "
             "What all heads have gathered is put side by side, "
             f"{n_head} × {D} = {C} numbers, and goes through one more table of weights."
         ),
         prose(
             "A token sees itself and the tokens before it, never a later one. This is the *causal "
             "mask*: the scores of later tokens are replaced by minus infinity, and so their "
-            "weights are 0. In training, the model guesses at every position of a text at once, so "
-            "the next token is there to be seen, and the mask hides it. When the model writes, no "
-            "token stands after the last one. But the mask still matters for the earlier tokens: "
-            "without it, their vectors would differ from what they were in training, and would "
-            "change with each token that is added."
+            "weights are 0. In training, a whole text is given at once, and each token’s vector is "
+            "used to guess the token after it. Without the mask, it could simply look at the "
+            "answer. When the model writes, no token stands after the last one. But the mask still "
+            "matters for the earlier tokens: without it, their vectors would be of a kind that the "
+            "model did not meet in training, and would change with each token that is added."
         ),
     ]
     return tag(
@@ -87,11 +91,10 @@ def steps(run, starts):
     parts = []
     if starts:
         parts.append(
-            "A line across a picture marks where a new step begins. A step is one run of the "
-            "model, which makes one new token. The rows above the first line were computed "
-            "together, when the model read the prompt. Each row below it is a new token, read in "
-            "the step after the one that made it. The last token of the text has no row, because "
-            "the model did not have to read it."
+            "A line across a picture marks where a new step begins. The rows above the first line "
+            "were computed together, when the model read the prompt. Each row below it is a new "
+            "token, read in the step after the one that made it. The last token of the text has no "
+            "row, because the model did not have to read it."
         )
     if len(starts) + 1 < len(run.new_ids):
         parts.append("When the window was full, the text went on from its last half. The steps "
@@ -115,7 +118,8 @@ def habits(squares):
     kinds = [
         ("the token before", "the token just before", "", lambda rows, i: rows[i, i - 1]),
         ("the first token", "the first token of the text",
-         " A head that finds nothing to gather often rests there.", lambda rows, i: rows[i, 0]),
+         " The weights of a row add up to 1 even if nothing fits. Many heads then put most of "
+         "the weight on the first token.", lambda rows, i: rows[i, 0]),
         ("the token itself", "the token itself", "", lambda rows, i: rows[i, i]),
     ]
     found = []
@@ -208,7 +212,8 @@ def example(run):
                      f"{power:.3f}", f"{weights[i]:.3f}"])
     total = np.exp(scores[: row + 1] - largest).sum()
     words = prose(
-        f"This is row {{}} of {named(layer, head).lower()}. Softmax first subtracts the largest "
+        f"This is row {{}} of {named(layer, head).lower()}, whose picture is under “All heads”. "
+        "Softmax first subtracts the largest "
         "score from every score, and then takes the powers of e. That changes no weight, and no "
         f"power gets too large. The powers add up to {total:.3f}; each divided by this sum is a "
         "weight. Later tokens have a score too, but the mask hides it. (All numbers are rounded.)",
@@ -286,8 +291,11 @@ def drawn(run, squares, starts, layer, head):
     for i, text in enumerate(cut):
         middle = edge + (i + 0.5) * cell + size / 3
         parts.append(tag("text", text, x=edge - 5, y=middle, text_anchor="end"))
-        turned = f"translate({middle} {edge - 5}) rotate(-90)"
-        parts.append(tag("text", text, transform=turned))
+        if len(text) == 1:  # a comma on its side would not be known
+            parts.append(tag("text", text, x=middle - size / 3, y=edge - 5, text_anchor="middle"))
+        else:
+            turned = f"translate({middle} {edge - 5}) rotate(-90)"
+            parts.append(tag("text", text, transform=turned))
     for start in starts:
         parts.append(tag("path", d=f"M{edge} {edge + start * cell}h{side}"))
     said = "; ".join(

@@ -13,11 +13,11 @@ def chapter(run):
     V, C = run.params["wte"].shape
     ideas = [
         prose(
-            "Not letters. First, encoder.py cuts the text into *tokens*: words, parts of words, "
-            "and punctuation marks, often with the space in front of them. The list of all tokens "
-            f"is the *vocabulary*; that of this model has {V:,}. A word that is not in the "
-            "vocabulary is put together from several tokens. A token’s number in the vocabulary "
-            "is its *id*, and the id is all that the model is given."
+            "Not letters. First, the file encoder.py cuts the text into *tokens*: words, parts of "
+            "words, and punctuation marks, often with the space in front of them. The list of all "
+            f"tokens is the *vocabulary*; this model’s vocabulary has {V:,} tokens. A word that is "
+            "not in the vocabulary is put together from several tokens. A token’s number in the "
+            "vocabulary is its *id*, and the id is all that the model is given."
         ),
         prose(
             "One number says little about a word. So the model has a *vector* for each token: a "
@@ -55,9 +55,9 @@ def colours(run):
     words = prose(
         f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
         "line by line. A cell is orange if its number is above 0 and blue if it is below. The "
-        "stronger the colour, the farther the number is from 0. Within one table, the same colour "
-        "always means the same number. Only the few that are farthest from 0, about 2% at most, "
-        "cannot be told apart: they all have the full colour."
+        "stronger the colour, the farther the number is from 0. Among pictures that stand "
+        "together, the same colour always means the same number. Only the few that are farthest "
+        "from 0, about 2% at most, cannot be told apart: they all have the full colour."
     )
     return joined([words, scale()])
 
@@ -156,14 +156,15 @@ def way(run):
         (f"{vectors} of {C} numbers", f"x [1, {T}, {C}]",
          f"{L} *layers* follow, one after the other. In each, *attention* lets each vector gather "
          "from itself and the vectors before it, and then the *mlp* works on each vector by "
-         "itself. What they find is added to the vector. (See the next two chapters.)"),
+         "itself. What attention and the mlp find is added to the vector. (See the next two "
+         "chapters.)"),
         (f"{run.hparams['n_vocab']:,} numbers", f"logits [1, {run.hparams['n_vocab']}]",
-         "The last vector is compared with the row of `wte` of every token in the vocabulary. "
-         "That gives a number for each token, its *logit*: the higher, the likelier the token is "
-         "to come next."),
+         "The vector of the last token is compared with the row of `wte` of every token in the "
+         "vocabulary. (Only this vector, since only the token after it is wanted.) That gives a "
+         "number for each token, its *logit*: the higher, the likelier the token is to come next."),
         ("1 id", str(run.new_ids[0]),
-         ("One token is drawn, {}. (A higher logit makes a token likelier to be drawn.)"
-          if run.chosen == "drawn" else "The token with the highest logit is taken, {}.")
+         ("One token is drawn: {}. (A higher logit makes a token likelier to be drawn.)"
+          if run.chosen == "drawn" else "The token with the highest logit is taken: {}.")
          + " It is put at the end of the text, and everything begins again. (See “Why this word "
          "and not that one”.)"),
     ]

@@ -28,20 +28,21 @@ def chapter(run):
     ideas = [
         prose(
             f"A token’s vector goes through all {L} layers, and each layer adds to it twice. First "
-            "comes what attention gathered from other tokens. Then comes what the mlp makes of "
-            f"the vector by itself. (Mlp is short for multi-layer perceptron: {C} numbers are "
-            f"multiplied by a table of weights to give {4 * C}; a curve named gelu brings the "
-            f"negative ones near 0; a second table makes {C} of them again. Without the curve "
-            "between them, two tables could do no more than one.) Nothing else ever changes the "
-            "vector. So x is a sum that grows from layer to layer; its name is the *residual "
-            "stream*."
+            "comes what attention gathered from this token and those before it. Then comes what "
+            "the mlp makes of the vector by itself. (Mlp is short for multi-layer perceptron: a "
+            f"table of weights turns the {C} numbers into {4 * C}; a function named gelu moves "
+            f"negative numbers close to 0; a second table turns the {4 * C} back into {C}. Without "
+            "gelu between them, two tables could do no more than one.) Nothing else ever changes "
+            "the vector. So it is a sum that grows from layer to layer. It is known as the "
+            "*residual stream*, and in the program it is named x."
         ),
         prose(
             "Attention and mlp do not read x itself but a copy brought to a standard size: for "
             f"each token, the {C} numbers of its vector are shifted and divided so that their mean "
-            "is 0 and their variance 1, and then each is multiplied by one weight and shifted by "
-            "another. This is the *norm*, or layer norm. x itself is not changed by it. As x "
-            "grows from layer to layer, attention and mlp still get numbers of the same size."
+            f"is 0 and their variance 1. Then each of the {C} places has two weights of its own: "
+            "one multiplies the number, the other is added. This is the *norm*, or layer norm. x "
+            "itself is not changed by it. As x grows from layer to layer, attention and mlp still "
+            "get numbers of the same size."
         ),
         prose(
             "After the last layer comes one more norm, and then the question: what comes next? "
@@ -49,14 +50,15 @@ def chapter(run):
             "multiplied number by number, and the products are added up. The sum is the token’s "
             "logit. So wte is used twice: at the start it turns ids into vectors, at the end it "
             "tells which tokens a vector is like. (Why should the last vector be like the token "
-            "that comes next? Because of training: there all weights were changed so that the "
-            "token that did come next got a higher logit.) Softmax turns the logits into "
+            "that comes next? Because of training: it changed the weights so that the token that "
+            "really came next got a higher logit.) Softmax turns the logits into "
             "probabilities, as it turned scores into attention weights."
         ),
         prose(
             "What if the model stopped after fewer layers? The table answers that: norm, logits "
             "and softmax are applied to x after every layer, and the three likeliest tokens are "
-            "given. (This is known as the logit lens.) Only its last row is what the model says."
+            "given. (This is known as the logit lens.) Only the last row of the table is what the "
+            "model says."
         ),
     ]
     reading = prose(
@@ -91,9 +93,9 @@ def findings(run):
     probs = [lens(x[-1], run.params) for x in stream]
     rank = 1 + int((probs[0] > probs[0][run.ids[-1]]).sum())
     found = [sentences(
-        "The first row is taken before any layer. There x is only a row of wte plus a row of wpe, "
-        f"so it is still {'most' if rank == 1 else 'much'} like {{}} itself, which is the "
-        f"{'' if rank == 1 else ordinal(rank) + ' '}likeliest token there, with "
+        "The first row of the table below is taken before any layer. There x is only a row of wte "
+        f"plus a row of wpe, so it is still {'most' if rank == 1 else 'much'} like {{}} itself, "
+        f"which is the {'' if rank == 1 else ordinal(rank) + ' '}likeliest token there, with "
         f"{percent(probs[0][run.ids[-1]])}.", last,
     )] if rank <= 3 else []
     of_drawn = [p[run.new_ids[0]] for p in probs]
@@ -130,10 +132,10 @@ def outlier(run):
     middle = short(np.median(np.abs(values)), 2)
     return [sentences(
         f"The number farthest from 0 that any layer adds is {short(values[i, j], 3)}. The {part} "
-        f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of all numbers "
-        f"that it adds lie between -{middle} and {middle}. Trained models often have such "
-        "outliers. In the pictures below they do not stand out: the full colour begins at "
-        f"±{short(stream_limit(run, 0), 2)}.",
+        f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of the numbers "
+        f"that it adds to all vectors lie between -{middle} and {middle}. Trained models often "
+        "have such outliers. (In the pictures below, you cannot see how far out they are, since "
+        f"the full colour begins at ±{short(stream_limit(run, 0), 2)}.)",
         run.token(run.ids_read[i]),
     )]
 

@@ -27,16 +27,18 @@ def chapter(run):
         prose(
             "This is the whole program. Beside each line (in a narrow window, below it) you see "
             "what the line made in this run: the name, the shape and type, the smallest and the "
-            "largest number, the mean, and a picture. Small values are given in full. The "
-            "arguments of a function are shown at its head, and what it returned is named "
-            "“return”. Click on the name of a function to unfold it."
+            "largest number, the mean, and a picture. Single numbers and short arrays are given in "
+            "full. The arguments of a function are shown at its head, and what it returned is "
+            "named “return”. Click on the name of a function to unfold it."
         ),
         prose(
             "The first step reads the prompt and makes the first new token. "
             + ("The second step reads this one token, with the cache of the first. "
                if run.is_cached else "")
-            + ("Later steps go on in the same way and are not shown."
+            + ("Later steps go on in the same way and are not shown. "
                if len(run.new_ids) > 2 else "")
+            + "The comments give the sizes of OpenAI’s smallest GPT-2, 124M; the numbers beside "
+            "the lines are those of this run."
         ),
     ]
     reading = [
@@ -187,11 +189,13 @@ class Listing:
         callers = collections.Counter(call.caller.function for call in first)
         if len(first) == 1:
             return [f"called once in each step, by {first[0].caller.function}"]
+        link = tag("a", f"line {first[0].line}", href=f"#L{first[0].line}")
         words = f"by {first[0].caller.function}"
+        if len(first) == len({layer_of(call) for call in first} - {None}):
+            return [f"called once in each layer, {words}, from ", link]
         if len(callers) > 1:
             words = listed([f"{times(n)} by {caller}" for caller, n in callers.items()])
         which = "the first call in each layer" if layer_of(first[0]) is not None else "the first"
-        link = tag("a", f"line {first[0].line}", href=f"#L{first[0].line}")
         return [f"called {len(first)} times in the first step, {words}; shown is {which}, from ",
                 link]
 

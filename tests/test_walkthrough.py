@@ -137,7 +137,7 @@ def test_from_the_command_line(tmp_path):
     """A page is written and told of; a misspelt flag ends with status 2 and one line."""
     done = run(tmp_path, "Hello, world ", "--n_tokens_to_generate", "2", input="unread")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.count("ends in a space") == done.stderr.count("is not read") == 1
+    assert done.stderr.count("ends in a space") == done.stderr.count("is ignored") == 1
     assert done.stderr.count("\n") == 3 and "wrote walkthrough.html (" in done.stderr
     assert "Hello, world" in (tmp_path / "walkthrough.html").read_text(encoding="utf-8")
     wrong = run(tmp_path, "a", "--lair", "2")

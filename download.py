@@ -2,18 +2,21 @@
 
 To use a mirror, set GPT2_BASE_URL in the environment, or change BASE_URL below.
 
-A file grows under the name NAME.part. It is renamed to NAME when it is complete and the caller's
-check has accepted it, so there is never half a file under the real name. When a download breaks
-off, these are the rules:
+While a file comes, it is called NAME.part: the part. It is renamed to NAME when it is complete and
+the caller's check has accepted it, so there is never half a file under the real name. When a
+download breaks off, these are the rules:
 
-- A part only grows. A part of 1,000 bytes is continued with a request for "bytes=1000-". If the
+- What has come is kept. A part of 1,000 bytes is continued with a request for "bytes=1000-". If the
   server can only send the whole file, its first 1,000 bytes are skipped.
 - There are up to four more tries, after pauses of 1, 2, 4 and 8 seconds. Whenever new bytes have
-  come, all four are available again. A busy server (429 or 503) may ask for longer pauses.
-- A server that cannot be reached is given up after 10 seconds, a silent one after about 20.
+  come, all four are available again. A server that has an error of its own (a status of 500 or
+  more), or that is busy (408 or 429), is asked again too. It may ask for longer pauses.
+- The program gives up within 10 seconds if it cannot reach the server. If the server can be reached
+  but stays silent, that takes 21 seconds, or 33 if bytes had come before.
 - The next run continues the part, too. If the check then refuses the complete file, the old bytes
   may be the wrong ones: the part is deleted, and the file is downloaded once more.
-- Other refusals such as 404, a wrong size or content, or a full disk end the download at once.
+- All else ends the download at once: any other status, such as 404, a file with the wrong size or
+  content, a full disk.
 """
 
 import contextlib
@@ -27,8 +30,8 @@ import time
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import requests
+import urllib3
 from tqdm import tqdm
-from urllib3.exceptions import HTTPError, InvalidHeader
 from urllib3.util import Retry
 
 import console
@@ -36,13 +39,18 @@ import folder_lock
 
 BASE_URL = "https://openaipublic.blob.core.windows.net/gpt-2/models"
 
-CONNECT_TIMEOUT = 3  # seconds, as are all times here
-READ_TIMEOUT = 10  # without a byte
+# All times are in seconds. `complete` says how they work together.
+CONNECT_TIMEOUT = 3  # the longest time that one try waits for a connection
+READ_TIMEOUT = 10  # the longest time that one try waits for the next byte
 PAUSES = (1, 2, 4, 8)  # before each new try
-LONGEST_PAUSE = 60  # that a busy server can ask for
+LONGEST_PAUSE = 60  # the longest one that a busy server can ask for
 UNREACHABLE = 10  # for all tries together, while there is no connection
-SILENT = 25  # for all tries together, while no byte comes
-NO_RANGE = (206, 416)  # the status of an answer that has other bytes than those asked for
+SILENT = 25  # for all tries together, while there are connections, but no bytes
+
+# A server that cannot send the rest of a file has one of these statuses: 206 (a part of the file)
+# if it sends another part than the one we asked for, 416 (range not satisfiable) if it sends none.
+# Then we ask for the whole file.
+NO_RANGE = (206, 416)
 
 
 # ---- Where the files are -------------------------------------------------------------------
@@ -77,7 +85,8 @@ def root_cause(error):
     if isinstance(error, http.client.IncompleteRead):
         return "the connection ended"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    start = "this is no HTTP: " if type(error) is http.client.BadStatusLine else ""
+    # (isinstance would not do: RemoteDisconnected, a subclass, means that no answer came at all.)
+    start = "the answer is not HTTP: " if type(error) is http.client.BadStatusLine else ""
     text = " ".join(re.split(r"[\s\x00-\x1f\x7f-\x9f]+", text))  # one line, nothing invisible
     return start + re.sub(r"//\S*@", "//", text)[:200]
 
@@ -88,7 +97,8 @@ def root_cause(error):
 def ask(url, login, ask_from):
     """The server's answer to a request for the bytes of a file from number `ask_from` on.
 
-    Raises requests.RequestException if there is no answer.
+    Its body is still to be read, from its `raw`. Raises requests.RequestException if there is no
+    answer.
     """
     headers = {"Accept-Encoding": "identity"}  # not compressed
     if ask_from > 0:
@@ -97,9 +107,14 @@ def ask(url, login, ask_from):
     try:
         with requests.Session() as session:
             # The proxies of the environment are used. The logins in ~/.netrc are not, not even for
-            # a mirror: they may be meant for another server, and OpenAI's refuses all of them.
-            settings = session.merge_environment_settings(url, {}, True, None, None)
+            # a mirror: they may be meant for another server, and OpenAI's server refuses every
+            # request with a login.
+            settings = session.merge_environment_settings(
+                url, proxies={}, stream=True, verify=None, cert=None
+            )
             session.trust_env = False
+            # The end of `with` closes the session, but not this connection: an answer with
+            # stream=True keeps its connection until it is closed itself.
             return session.get(url, headers=headers, auth=login, timeout=timeout, **settings)
     except requests.RequestException:
         raise
@@ -117,7 +132,8 @@ def read_headers(response, ask_from):
     is_encoded = response.headers.get("Content-Encoding", "identity") != "identity"
     if response.status_code == 200:
         length = response.headers.get("Content-Length", "")
-        return 0, int(length) if re.fullmatch(r"\d{1,18}", length) and not is_encoded else None
+        is_size = re.fullmatch(r"\d{1,18}", length) and not is_encoded
+        return 0, int(length) if is_size else None
 
     content_range = response.headers.get("Content-Range", "")
     match = re.fullmatch(rf"bytes {ask_from}-(\d{{1,18}})/(\d{{1,18}})", content_range)
@@ -144,38 +160,45 @@ def receive(url, login, part, by_range, size, bar):
     if n_here == size:
         return
     with ask(url, login, n_here if by_range else 0) as response:
+        # If there is nothing after the part, the server answers 416 and the size of the file. The
+        # part is the whole file then. (A `size` that differs is noticed by the caller's check.)
         if n_here > 0 and response.headers.get("Content-Range") == f"bytes */{n_here}":
-            return  # status 416: the part is the whole file
-        n_bytes, full_size = read_headers(response, n_here)
+            return
+        position, full_size = read_headers(response, n_here)
         if response.headers.get("Content-Type", "").startswith("text/html"):
             raise ValueError("it is a web page, perhaps one to log in to this network")
         if None not in (size, full_size) and size != full_size:
-            raise ValueError(f"it has {full_size} bytes, not {size}")
+            raise ValueError(f"it has {full_size:,} bytes, not {size:,}")
         size = size or full_size
 
-        # Two processes on a disk without locks write the same bytes to the same places.
-        open(part, "ab").close()  # creates it, but does not empty it
+        # Each byte is written to its own place in the file. Where there are no locks, two processes
+        # may do that at once, which does no harm: both write the same bytes to the same places. The
+        # mode "ab" would put all bytes of both at the end of the file.
+        open(part, "ab").close()  # creates the part if need be; "r+b" cannot, "wb" would empty it
         with open(part, "r+b") as file:
             file.seek(n_here)
             # read1 returns what has come. An old urllib3 has only read, which waits for all bytes.
             read = getattr(response.raw, "read1", response.raw.read)
             try:
                 while chunk := read(2**12, decode_content=True):
-                    new = chunk[max(0, n_here - n_bytes) :]  # without what the part has already
+                    new = chunk[max(0, n_here - position) :]  # without what the part has already
                     file.write(new)
                     bar.update(len(new))
-                    n_bytes += len(chunk)
-                    if size and n_bytes > size:
-                        raise ValueError(f"it has more than {size} bytes")
-                if size and n_bytes < size:
-                    raise requests.ConnectionError("the connection ended")
-            except (requests.ConnectionError, HTTPError) as error:
-                reason = f"{root_cause(error)} after {n_bytes}{f' of {size}' if size else ''} bytes"
-                raise requests.ConnectionError(reason, response=response) from None
+                    position += len(chunk)
+                    if size and position > size:
+                        raise ValueError(f"it has more than {size:,} bytes")
+                reason = "the connection ended" if size and position < size else None
+            except (requests.ConnectionError, urllib3.exceptions.HTTPError) as error:
+                reason = root_cause(error)
+            if reason:
+                reason += f" after {position:,}{f' of {size:,}' if size else ''} bytes"
+                # With `response`, `complete` can tell that the server was reached.
+                raise requests.ConnectionError(reason, response=response)
             file.flush()
             try:
                 os.fsync(file.fileno())  # or a power cut could leave a file of zeros
-            except OSError as error:  # others than these: the file system has no such function
+            except OSError as error:
+                # Any other error means that this file system has no fsync, which is no problem.
                 if error.errno in (errno.EIO, errno.ENOSPC, errno.EDQUOT):
                     raise
 
@@ -187,9 +210,17 @@ def complete(url, login, part, size, bar):
     """Adds all missing bytes of a file to its part, with as many requests as that takes.
 
     Raises as `receive` does.
+
+    When it gives up: a new try has to end, even if it takes as long as it may, before UNREACHABLE
+    or SILENT seconds have passed since the last sign of life. Some examples, in seconds:
+
+    no connection, each try fails at once    tries at 0, 1 and 3; gives up at 3
+    no connection, each try waits for 3      tries at 0 and 4; gives up at 7
+    connected, no byte comes                 tries at 0 and 11; gives up at 21
+    connected, the last byte came at 0       new tries at 11 and 23; gives up at 33
     """
-    n_first = n_most = size_of(part)
-    last_growth = time.monotonic()
+    size_at_start = largest_size = size_of(part)
+    last_sign = time.monotonic()  # of life: the last time when bytes or a status came
     pauses = [*PAUSES]
     by_range = True  # ask for the missing bytes only
     while True:
@@ -197,8 +228,8 @@ def complete(url, login, part, size, bar):
             return receive(url, login, part, by_range, size, bar)
         except requests.RequestException as error:
             now = time.monotonic()
-            if size_of(part) > n_most:
-                n_most, last_growth, pauses = size_of(part), now, [*PAUSES]
+            if size_of(part) > largest_size:
+                largest_size, last_sign, pauses = size_of(part), now, [*PAUSES]
             kinds = (requests.HTTPError, requests.ConnectionError, requests.Timeout)
             if not pauses or not isinstance(error, kinds):
                 raise
@@ -209,16 +240,20 @@ def complete(url, login, part, size, bar):
                 if status < 500 and status not in (408, 429, *NO_RANGE):  # 408 and 429: busy
                     raise
                 pause = max(pause, pause_asked_for(error.response))
-                last_growth = now + pause  # an answer is a sign of life, too
+                last_sign = now + pause  # the pause does not count
             else:
                 patience, timeout = UNREACHABLE, CONNECT_TIMEOUT
                 was_there = error.response is not None or isinstance(error, requests.ReadTimeout)
-                if was_there or n_most > n_first:
+                has_grown = largest_size > size_at_start
+                if was_there or has_grown:  # so there is, or was, a connection
                     patience, timeout = SILENT, READ_TIMEOUT
-                if now + pause + timeout > last_growth + patience:
+                if now + pause + timeout > last_sign + patience:
                     raise
             bar.clear()
-            console.say(f"{root_cause(error)}; trying again in {pause:.0f} s")
+            host = urlsplit(url).netloc
+            console.say(
+                f"cannot download from {host} ({root_cause(error)}); trying again in {pause:.0f} s"
+            )
             time.sleep(pause)
 
 
@@ -226,7 +261,7 @@ def pause_asked_for(response):
     """The seconds that a busy server asks us to wait, at most LONGEST_PAUSE."""
     try:  # the header has a number of seconds, or a date
         seconds = Retry().parse_retry_after(response.headers.get("Retry-After", "0"))
-    except (InvalidHeader, ValueError, OverflowError):
+    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         seconds = 0
     return min(seconds, LONGEST_PAUSE)
 
@@ -238,7 +273,7 @@ def fetch_file(url, login, path, size, check, bar):
     """
     name, part = os.path.basename(path), f"{path}.part"
     was_begun = size_of(part) > 0
-    bar.set_description(f"fetching {name}")
+    bar.set_description(f"downloading {name}")
     try:
         complete(url, login, part, size, bar)
     except BaseException:
@@ -255,8 +290,9 @@ def fetch_file(url, login, path, size, check, bar):
     else:
         return rename(part, path)
 
-    # Out here the error is gone, and with it the last reference to a part that the check has
-    # mapped into memory. Windows does not remove a mapped file.
+    # The check may have mapped the part into memory, and Windows cannot remove a mapped file. An
+    # error keeps the variables of the functions that raised it, so the part stays mapped as long as
+    # the error is there. Python deletes the error at the end of `except`, and here it is gone.
     bar.update(-size_of(part))  # backwards, to where this file began
     os.remove(part)
     if not was_begun:
@@ -280,10 +316,10 @@ def fetch(folder, names, all_names, expected_size, check, instead):
     """Downloads those of the files `names` that are missing in `folder`.
 
     The address of a file is base_url, the name of the folder, and the name of the file.
-    all_names: all files that belong into the folder; the progress bar counts their bytes.
+    all_names: all files that belong in the folder; the progress bar counts their bytes.
     expected_size(name): the size of a file in bytes, None if unknown.
     check(name, part): raises ValueError if a part is not the right file.
-    instead: what can be done without a download, as the first words of an error.
+    instead: what can be done without a download, as the last sentence of an error.
     Raises OSError if the network or the disk fails, ValueError if a file is wrong.
     """
     address, login = base_url()
@@ -291,10 +327,13 @@ def fetch(folder, names, all_names, expected_size, check, instead):
         paths = {name: os.path.join(folder, name) for name in all_names}
         missing = [name for name in all_names if not os.path.isfile(paths[name])]
         wanted = [name for name in names if name in missing]
-        if not wanted:  # another process has just fetched them
+        if not wanted:  # another process has just downloaded them
             return
-        by_hand = f"put {', '.join(missing)} into {folder}"
-        remedy = f"try again, set GPT2_BASE_URL to a mirror, or {by_hand}"
+        mirror = "set GPT2_BASE_URL to a mirror"
+        if os.environ.get("GPT2_BASE_URL", "").strip():
+            mirror = f"correct or unset GPT2_BASE_URL, which is {address}"
+        by_hand = f"put the files ({', '.join(missing)}) into {folder} yourself"
+        remedy = f"{mirror}, or {by_hand}. {instead}"
         with progress(folder, wanted, paths, expected_size) as bar:
             for name in wanted:
                 url = f"{address}/{os.path.basename(folder)}/{name}"
@@ -302,18 +341,20 @@ def fetch(folder, names, all_names, expected_size, check, instead):
                 try:
                     fetch_file(url, login, path, size, lambda part: check(name, part), bar)
                 except requests.RequestException as error:
-                    reason = f"cannot fetch {url}: {root_cause(error)}"
-                    raise OSError(f"{instead}; {reason}; {remedy}") from None
+                    problem = f"cannot download {url}: {root_cause(error)}"
+                    again = "Check the connection and try again"
+                    raise OSError(f"{problem}. {again}, or {remedy}") from None
                 except OSError as error:
                     if os.path.isfile(path):
                         continue  # without locks, another process was faster
                     failed = error.filename2 or error.filename or path
-                    reason = f"cannot store {failed}: {root_cause(error)}"
-                    remedy = "mend that, or name another folder as models_dir"
-                    raise OSError(f"{reason}; {remedy}; what has come so far is kept") from None
+                    problem = f"cannot save {failed}: {root_cause(error)}"
+                    remedy = "Fix that, or choose another folder with --models_dir"
+                    kept = "what has been downloaded so far is kept"
+                    raise OSError(f"{problem}. {remedy}; {kept}") from None
                 except ValueError as error:
-                    reason = f"{url} is not the right file: {error}"
-                    raise ValueError(f"{instead}; {reason}; {remedy}") from None
+                    problem = f"{url} is not the right file: {error}"
+                    raise ValueError(f"{problem}. Try again, or {remedy}") from None
 
 
 @contextlib.contextmanager
@@ -328,12 +369,12 @@ def progress(folder, wanted, paths, expected_size):
     if not is_terminal:
         known = [sizes[name] for name in wanted]
         n_bytes = "size unknown" if None in known else f"{sum(known):,} bytes"
-        console.say(f"fetching {', '.join(wanted)} ({n_bytes}) into {folder}")
+        console.say(f"downloading {', '.join(wanted)} ({n_bytes}) into {folder}")
     with tqdm(total=total, initial=n_here, **options) as bar:
         yield bar
     if not is_terminal:
         n_bytes = sum(size_of(paths[name]) for name in wanted)
-        console.say(f"fetched: {n_bytes:,} bytes are complete and checked")
+        console.say(f"downloaded and checked {n_bytes:,} bytes")
 
 
 def check_space(folder, n_missing):
@@ -345,5 +386,5 @@ def check_space(folder, n_missing):
     if n_free == 0 < n_missing:  # some network drives always say 0
         console.say(f"note: the free space for {folder} is unknown; the download begins anyway")
     elif n_missing > n_free:
-        reason = f"{folder} needs {n_missing} bytes more, but its disk has {n_free}"
-        raise OSError(f"{reason}: make room, or name a folder on another disk as models_dir")
+        reason = f"{folder} needs {n_missing:,} bytes more, but its disk has only {n_free:,} free"
+        raise OSError(f"{reason}: make room, or choose a folder on another disk with --models_dir")

@@ -1,19 +1,19 @@
 """Lets one process at a time write into a folder: `with folder_lock.hold(folder): ...`.
 
-The lock is one of the operating system, on an empty file in the folder. It ends with the process
-that holds it, also with one that was killed, so a file that is left behind blocks nobody. Where
-the file system has no locks, everybody may go on: the lock only saves work.
+It uses a lock of the operating system on an empty file in the folder. Such a lock ends when the
+process that holds it ends, even if that was killed, so a file that is left behind blocks nobody.
+Where there are no locks, everybody may go on. The lock only saves work: see `receive` in
+download.py, which does no harm if two processes write at once.
 """
 
 import contextlib
-import itertools
 import os
 import time
 from pathlib import Path
 
 import console
 
-LOCK_FILE = "fetching.lock"
+LOCK_FILE = "downloading.lock"
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def hold(folder):
     """
     all_folders = [folder, *map(str, Path(folder).parents)]
     new_folders = [path for path in all_folders if not os.path.isdir(path)]
-    if len(new_folders) > 1:
+    if len(new_folders) > 1:  # [0] is the model's folder, [1] the one around it: models_dir
         console.say(f"note: the folder {new_folders[1]} does not exist yet and will be created")
     path = os.path.join(folder, LOCK_FILE)
     file = None
@@ -34,12 +34,12 @@ def hold(folder):
             file = open_locked(path)
         except (OSError, ValueError) as error:  # ValueError: a path with a null character
             reason = f"{folder}: {getattr(error, 'strerror', None) or error}"
-            remedy = "name another one as models_dir"
+            remedy = "choose another with --models_dir"
             raise OSError(f"cannot write into the folder {reason}; {remedy}") from None
         yield
     finally:
         if file is not None:
-            if os.name == "nt":  # Windows removes no open file
+            if os.name == "nt":  # Windows cannot remove an open file
                 file.close()
             with contextlib.suppress(OSError):
                 os.remove(path)
@@ -50,24 +50,32 @@ def hold(folder):
 
 
 def open_locked(path):
-    """The lock file, open and locked until it is closed. None if it is another user's."""
+    """The lock file, open and locked until it is closed.
+
+    None if the file is another user's, and we may not open it: then we go on without a lock.
+    """
     folder = os.path.dirname(path)
-    for n_tries in itertools.count():
+    n_failures, is_waiting = 0, False
+    while True:
         os.makedirs(folder, exist_ok=True)
         try:
             file = open(path, "ab")
         except OSError:
             if os.path.exists(path):
                 return None
-            if n_tries < 3:  # the process before us may have removed the folder just now
+            n_failures += 1
+            if n_failures <= 3:  # the process before us may have removed the folder just now
                 continue
             raise
         if not lock(file):
             file.close()
-            if n_tries == 0:
-                console.say(f"waiting for another process, which downloads into {folder}")
+            if not is_waiting:
+                console.say(f"waiting for another process that is downloading into {folder}")
+            is_waiting = True
             time.sleep(1)
         elif os.path.exists(path):
+            # In rare cases, what is there now is the new file of a third process, and we have
+            # locked the old one, which is removed. Then both go on, which does no harm.
             return file
         else:  # we hold the lock on a file that the process before us has just removed
             file.close()
@@ -85,7 +93,8 @@ def lock(file):
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except PermissionError:
-        return os.name != "nt"  # what Windows raises if the file is locked
+        # On Windows, this means that the file is locked; elsewhere, that it cannot be locked.
+        return os.name != "nt"
     except BlockingIOError:
         return False
     except (OSError, ImportError):

@@ -255,7 +255,7 @@ def fetch(models_dir):
         FILES,
         expected_size=lambda name: len(DATA) if name == DATA_FILE else None,
         check=check,
-        instead="--model_size tiny needs no download",
+        instead="The model tiny needs no download.",
     )
     return models_dir / "774M"
 

@@ -70,7 +70,7 @@ def test_a_signal_keeps_the_part(number, status, server, tmp_path):
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == status
-    assert errors.splitlines()[-1].startswith(f"utils.py: fetching {DATA_FILE}")
+    assert errors.splitlines()[-1].startswith(f"utils.py: downloading {DATA_FILE}")
     assert 0 < download.size_of(part) < len(DATA)
     assert not (part.parent / folder_lock.LOCK_FILE).exists()
 
@@ -90,6 +90,24 @@ def test_two_processes_at_once_fetch_one_right_model(server, tmp_path):
     assert server.n_sent == {name: len(content) for name, content in FILES.items()}
     assert is_whole(tmp_path / "774M")
     assert "waiting for another process" in all_errors
+
+
+def test_a_folder_that_is_removed_after_a_long_wait_is_created_again(tmp_path, monkeypatch):
+    """However long another process had the lock, if its download fails, it removes the folder."""
+    answers = [False] * 5
+    monkeypatch.setattr(folder_lock, "lock", lambda file: not answers or answers.pop())
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+
+    def open_in_a_folder_that_vanishes(path, mode):
+        if len(answers) == 1 and vanishes.pop():
+            shutil.rmtree(tmp_path / "774M")
+        return open(path, mode)
+
+    vanishes = [False, True]
+    monkeypatch.setattr(folder_lock, "open", open_in_a_folder_that_vanishes, raising=False)
+    with folder_lock.hold(str(tmp_path / "774M")):
+        assert (tmp_path / "774M" / folder_lock.LOCK_FILE).exists()
+    assert vanishes == []
 
 
 @pytest.fixture
@@ -144,7 +162,7 @@ def set_free_space(monkeypatch, n_bytes):
 def test_a_full_disk_is_noticed_before_the_weights_are_fetched(server, tmp_path, monkeypatch):
     """With both numbers."""
     set_free_space(monkeypatch, 100_000)
-    with pytest.raises(OSError, match=f"{len(DATA)} bytes more.* 100000"):
+    with pytest.raises(OSError, match=f"{len(DATA):,} bytes more.* only 100,000 free"):
         load(tmp_path)
     assert DATA_FILE not in [name for name, _ in server.requests]
 
@@ -183,7 +201,7 @@ def test_a_disk_that_becomes_full_keeps_the_part(server, tmp_path, monkeypatch):
     real_open = open
     with monkeypatch.context() as patch:
         patch.setattr(download, "open", FullDisk, raising=False)
-        with pytest.raises(OSError, match="cannot store .*No space left.*so far is kept"):
+        with pytest.raises(OSError, match="cannot save .*No space left.*so far is kept"):
             utils.load_params("774M", tmp_path, hparams)
     assert (tmp_path / "774M" / f"{DATA_FILE}.part").read_bytes() == DATA[:1000]
     load(tmp_path)
@@ -253,7 +271,7 @@ def test_what_is_in_the_way_is_named(where, server, tmp_path):
 @pytest.mark.parametrize("name", ["x" * 300, f"{'x' * 99}/" * 50, "null\0"], ids=len)
 def test_a_path_that_cannot_be_is_one_line(name, server, tmp_path):
     """Too long, or with a null character."""
-    with pytest.raises(OSError, match="cannot write into the folder .* name another one"):
+    with pytest.raises(OSError, match="cannot write into the folder .* choose another"):
         fetch(Path(f"{tmp_path}/{name}"))
     assert list(tmp_path.iterdir()) == []
     assert server.requests == []
@@ -307,10 +325,11 @@ def test_where_stderr_is_no_terminal_there_is_a_line_before_and_after(server, tm
     assert output.out == "" and "\r" not in output.err
     before, after, before_weights, after_weights = output.err.splitlines()
     folder = tmp_path / "774M"
-    assert f"fetching {', '.join(openai_files.FILES[:-1])} (size unknown) into {folder}" in before
-    assert f"fetched: {sum(map(len, FILES.values())) - len(DATA):,} bytes" in after
-    assert f"fetching {DATA_FILE} ({len(DATA):,} bytes) into {folder}" in before_weights
-    assert f"fetched: {len(DATA):,} bytes" in after_weights
+    names = ", ".join(openai_files.FILES[:-1])
+    assert f"downloading {names} (size unknown) into {folder}" in before
+    assert f"downloaded and checked {sum(map(len, FILES.values())) - len(DATA):,} bytes" in after
+    assert f"downloading {DATA_FILE} ({len(DATA):,} bytes) into {folder}" in before_weights
+    assert f"downloaded and checked {len(DATA):,} bytes" in after_weights
 
     load(tmp_path)
     assert capsys.readouterr().err == ""
@@ -322,8 +341,10 @@ def test_at_a_terminal_there_is_a_bar_instead(server, tmp_path, monkeypatch, cap
     server.faults[DATA_FILE] = ["500", "none"]
     load(tmp_path)
     errors = capsys.readouterr().err
-    assert f"\rfetching {DATA_FILE}: " in errors and "into" not in errors
-    assert "\rthe server answered 500 Internal Server Error; trying again in" in errors
+    assert f"\rdownloading {DATA_FILE}: " in errors and "into" not in errors
+    host = f"127.0.0.1:{server.server_port}"
+    reason = "the server answered 500 Internal Server Error"
+    assert f"\rcannot download from {host} ({reason}); trying again in" in errors
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ other. A `folder` is the path of a model's folder.
 import os
 import re
 
+from checks import CallError
 from huggingface import tensors
 from huggingface.config import (
     Unsupported,
@@ -23,13 +24,10 @@ from huggingface.tokenizer import load_encoder, tokenizer_files
 
 WEIGHTS = "model.safetensors"
 SEVERAL_FILES = "model.safetensors.index.json"  # lists the files that hold a part of the weights
+LFS_POINTER = b"version https://git-lfs"  # how a file begins that Git LFS has not replaced yet
 OTHER_WEIGHTS = (SEVERAL_FILES, "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack")
 
-HUB_NAMES = {  # models that the Hub also knows by a short name
-    "distilgpt2": "distilbert/distilgpt2",
-    **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large")},
-    "gpt2-xl": "openai-community/gpt2-xl",
-}
+HUB_NAMES = {"distilgpt2": "distilbert/distilgpt2"}  # models that the Hub also has by a short name
 
 
 # ---- The files -----------------------------------------------------------------------------
@@ -53,21 +51,26 @@ def files(folder):
 def weight_files(folder):
     """The path of the file that holds the weights, as a list of one.
 
-    Raises Unsupported if the folder has the weights only in another form.
+    Raises Unsupported if the folder has the weights only in another form, or not at all yet.
     """
     name = files(folder)[-1]
     path = os.path.join(folder, name)
     if name == SEVERAL_FILES:
         raise Unsupported(
             f"{path}: the weights are in several files, and this program reads them from one: "
-            f'load the model with transformers, and model.save_pretrained(folder, '
+            f'load the model with transformers, and call model.save_pretrained(folder, '
             f'max_shard_size="100GB")'
         )
     if name in OTHER_WEIGHTS:
         raise Unsupported(
             f"{path}: this program reads weights from {WEIGHTS} only: load the model with "
-            f"transformers, and model.save_pretrained(folder)"
+            f"transformers, and call model.save_pretrained(folder)"
         )
+    with open(path, "rb") as file:
+        if file.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise Unsupported(
+                f"{path} is a Git LFS pointer, not the weights: run `git lfs pull` in {folder}"
+            )
     return [path]
 
 
@@ -83,7 +86,7 @@ def load_encoder_and_hparams(folder):
 
 
 def read_index(folder, hparams):
-    """Where the weights are: dict of name -> dict, as tensors.read_index returns it."""
+    """Where each weight is in its file, as tensors.read_index returns it."""
     [path] = weight_files(folder)
     return tensors.read_index(path, hparams)
 
@@ -106,7 +109,7 @@ def check_weights(folder, index, hparams):
 def checked_by(folder):
     """Which other files a file is checked by: dict of name -> list of names.
 
-    While one of those is wrong, nothing can be said about the file itself.
+    While one of these others is wrong, nothing can be said about the file itself.
     """
     *_, vocabulary, weights = files(folder)
     others = [name for name in files(folder) if name not in (vocabulary, weights)]
@@ -115,6 +118,11 @@ def checked_by(folder):
         vocabulary: others,
         weights: ["config.json"],
     }
+
+
+def without_checksum(folder):
+    """The names of the files that have no checksum, so that damage in them may go unnoticed."""
+    return files(folder)
 
 
 def check_file(folder, name):
@@ -142,14 +150,17 @@ def check_file(folder, name):
 
 
 def check_no_hub_name(model_size, models_dir):
-    """Raises ValueError with the command that fetches a model, if the Hub has such a name."""
+    """Raises CallError, with the command that downloads a model, if it may be one of the Hub's."""
     name = HUB_NAMES.get(model_size, model_size)
     if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", name) or os.path.isdir(os.path.expanduser(name)):
         return
     short = name.split("/")[1]
     folder = os.path.join(models_dir, short)
     place = f'"{folder}"' if " " in folder else folder
-    raise ValueError(
-        f"there is no model {model_size!r} in {models_dir}: fetch it from the Hugging Face Hub "
-        f"with `hf download {name} --local-dir {place}`, and choose --model_size {short}"
+    # Given as names, not with --include: all versions of hf understand it so.
+    wanted = f'{WEIGHTS} "*.json" "*.txt"'
+    raise CallError(
+        f"there is no model {model_size!r} in {models_dir}: download it from the Hugging Face Hub "
+        f"with `hf download {name} {wanted} --local-dir {place}`, and choose --model_size {short} "
+        f"(`pip install huggingface_hub` installs hf)"
     )

@@ -87,7 +87,8 @@ def check_settings(path, content, settings, remedy="run this model with transfor
         if value not in good:
             known = " or ".join(shown(value) for value in good)
             raise Unsupported(
-                f"{path}: {name} is {shown(value)}, and this program supports {known}: {remedy}"
+                f"{path}: {name} is {shown(value)}, but this program supports only {known}: "
+                f"{remedy}"
             )
 
 
@@ -136,7 +137,7 @@ def read_end_of_text(folder, config):
     ends = {id for id in ends if 0 <= id < n_vocab}
     if len(ends) > 1:
         raise Unsupported(
-            f"{path}: eos_token_id is {shown(end)}, and this program ends a text at a single "
+            f"{path}: eos_token_id is {shown(end)}, but this program ends a text at a single "
             f"token: leave one id there"
         )
     return min(ends, default=None)

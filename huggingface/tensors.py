@@ -107,7 +107,7 @@ def read_header(path):
             raise ValueError("its tensors overlap, or leave bytes between them")
         end += tensor["size"]
     if end != n_bytes:
-        raise ValueError(f"it has {n_bytes} bytes, by its header it has {end}")
+        raise ValueError(f"it has {n_bytes:,} bytes, but its header says {end:,}")
     return tensors
 
 
@@ -144,11 +144,13 @@ def read_index(path, hparams):
         tensor = tensors[name]
         if tensor["dtype"] not in SUPPORTED:
             raise Unsupported(
-                f"{path}: {name} is of dtype {tensor['dtype']}, and this program supports "
-                f"{' and '.join(SUPPORTED)}: convert the model with transformers"
+                f"{path}: {name} is of dtype {tensor['dtype']}, but this program supports only "
+                f"{', '.join(SUPPORTED)}: convert the model with transformers"
             )
         if tensor["shape"] != shape:
-            raise ValueError(f"{path}: {name} is {tensor['shape']}; by config.json it is {shape}")
+            raise ValueError(
+                f"{path}: {name} is {tensor['shape']}, but config.json says {shape}"
+            )
 
     shapes = shapes_of(hparams)
     map_tree(check, shapes)
@@ -202,6 +204,6 @@ def check_numbers(path, tensors, hparams):
         head, wte = (tensors[f"{name}.weight"] for name in ("lm_head", "wte"))
         if not np.array_equal(weight_of(path, data, head), weight_of(path, data, wte)):
             raise Unsupported(
-                f"{path}: lm_head.weight is not the same as wte.weight, and this program has one "
+                f"{path}: lm_head.weight is not the same as wte.weight, but this program has one "
                 f"matrix for both: run this model with transformers"
             )

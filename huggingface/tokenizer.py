@@ -282,8 +282,8 @@ def read_added_token(folder, token):
     for flag in ("lstrip", "rstrip", "single_word"):
         if token.get(flag):
             raise Unsupported(
-                f"{folder}: the added token {shown(token['content'])} has {flag} set, and this "
-                f"program does not have it: run this model with transformers"
+                f"{folder}: the added token {shown(token['content'])} has {flag} set, which "
+                f"this program does not support: run this model with transformers"
             )
     return {"content": token["content"], "normalized": token.get("normalized") is True}
 

@@ -200,11 +200,31 @@ def test_other_files_of_weights_are_refused(folder):
 def test_missing_weights_are_named(folder):
     """A folder without weights of any kind lacks model.safetensors."""
     (folder / "model.safetensors").unlink()
-    with pytest.raises((ValueError, OSError), match="model.safetensors"):
+    with pytest.raises(ValueError, match="is incomplete: model.safetensors is missing. Add it"):
         load(folder)
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(ValueError, match="lacks tokenizer.json"):
+    with pytest.raises(ValueError, match="tokenizer.json, model.safetensors are missing"):
         load(folder)
+
+
+def test_a_folder_with_openais_name_is_not_completed_by_a_download(folder, monkeypatch):
+    """A folder 124M in this format is the user's own: OpenAI's files would not fit it."""
+    monkeypatch.setenv("GPT2_BASE_URL", "http://127.0.0.1:9")
+    folder = folder.rename(folder.parent / "124M")
+    load(folder)
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).unlink()
+        with pytest.raises(ValueError, match=f"is incomplete: .*{name}.* missing"):
+            load(folder)
+
+
+def test_a_git_lfs_pointer_is_no_weights(folder):
+    """What `git clone` leaves where Git LFS is not installed is told from damage."""
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 548105171\n"
+    (folder / "model.safetensors").write_text(pointer)
+    with pytest.raises(huggingface.Unsupported, match="is a Git LFS pointer.*`git lfs pull`"):
+        load(folder)
+    assert not utils.verify(folder.name, str(folder.parent))
 
 
 # ---- The Hub -------------------------------------------------------------------------------
@@ -214,20 +234,20 @@ def test_missing_weights_are_named(folder):
     "name, full",
     [
         ("distilgpt2", "distilbert/distilgpt2"),
-        ("gpt2-medium", "openai-community/gpt2-medium"),
         ("openai-community/gpt2", "openai-community/gpt2"),
         ("some.one/their-gpt_2", "some.one/their-gpt_2"),
     ],
 )
-def test_name_on_the_hub_is_answered_with_the_command_that_fetches_it(tmp_path, name, full):
+def test_name_on_the_hub_is_answered_with_the_command_that_downloads_it(tmp_path, name, full):
     """Into the models_dir of this call, and in quotes if that has a space."""
     short = full.split("/")[1]
     for models_dir, quote in {tmp_path: "", tmp_path / "a b": '"'}.items():
         with pytest.raises(ValueError) as caught:
             utils.check_model_size(name, str(models_dir))
         place = f"{quote}{models_dir / short}{quote}"
-        assert f"`hf download {full} --local-dir {place}`" in str(caught.value)
-        assert str(caught.value).endswith(f"--model_size {short}")
+        files = 'model.safetensors "*.json" "*.txt"'
+        assert f"`hf download {full} {files} --local-dir {place}`" in str(caught.value)
+        assert f"--model_size {short} (`pip install huggingface_hub`" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["mine", "a/b/c", "../gpt2", "/a/gpt2", "https://a/b", str(SMALL)])

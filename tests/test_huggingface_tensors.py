@@ -152,11 +152,11 @@ def other_dtype(arrays):
     [
         (nan, "ln_2/b has numbers that are infinite or not numbers"),
         (other_head, "lm_head.weight is not the same as wte.weight"),
-        (small_head, "lm_head.weight is (287, 20); by config.json it is (288, 20)"),
+        (small_head, "lm_head.weight is (287, 20), but config.json says (288, 20)"),
         (one_less, "does not have the tensor h.1.ln_2.bias"),
         (more_layers, "more layers than n_layer"),
         (twice, 'has a tensor twice, with and without "transformer."'),
-        (other_shape, "h.0.mlp.c_fc.weight is (80, 20); by config.json it is (20, 80)"),
+        (other_shape, "h.0.mlp.c_fc.weight is (80, 20), but config.json says (20, 80)"),
         (other_dtype, "wpe.weight is of dtype F64"),
     ],
 )
@@ -171,7 +171,7 @@ def test_wrong_weights_are_refused(folder, capsys, damage, words):
     assert not utils.verify(folder.name, str(folder.parent))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if "WRONG" in line] == ["model.safetensors"]
-    assert lines[-1] == "mine: 4 of 5 files are right"
+    assert lines[-1] == "mine: no damage found in 4 of 5 files (none of them has a checksum)"
 
 
 def test_verify_says_which_file_is_damaged(folder, capsys):
@@ -179,7 +179,8 @@ def test_verify_says_which_file_is_damaged(folder, capsys):
     (folder / "config.json").write_text("{", encoding="utf-8")
     assert not utils.verify(folder.name, str(folder.parent))
     results = [line[53:].split(":")[0].strip() for line in capsys.readouterr().out.splitlines()]
-    assert results[:5] == ["WRONG", "not checked", "ok", "not checked", "not checked"]
+    unchecked = "not checked, because config.json is wrong"
+    assert results[:5] == ["WRONG", unchecked, "ok", unchecked, unchecked]
 
 
 # ---- A hostile header ----------------------------------------------------------------------

@@ -187,10 +187,7 @@ def too_many(words, prompt, word):
 
 def check_model(model_size, models_dir):
     """Raises CallError, which lists the models, unless model_size is one of them."""
-    try:
-        utils.check_model_size(model_size, models_dir)
-    except ValueError as error:
-        raise CallError(f"model_size: {error}") from None
+    utils.check_model_size(model_size, models_dir)
 
 
 def note_length(given, options):

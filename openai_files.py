@@ -6,7 +6,7 @@
     model.ckpt.index                  where each weight is in the next file: see checkpoint.py
     model.ckpt.data-00000-of-00001    the weights
 
-huggingface.py has the same functions for its own format, and utils.py calls the one or the other.
+huggingface/ has the same functions for its own format, and utils.py calls the one or the other.
 A `folder` is the path of a model's folder.
 """
 
@@ -26,7 +26,8 @@ FILES = (*SMALL_FILES, "model.ckpt.index", f"model.ckpt{DATA}")
 # What is published about OpenAI's files, in the order of FILES. The sizes are from the tests of
 # github.com/rasbt/LLMs-from-scratch. The SHA-256 are from scripts/download_openai_gpt2.py of
 # github.com/MontrealAI/AGI-Alpha-Agent-v0; github.com/openai/tiktoken has the same ones for
-# encoder.json and vocab.bpe. The hash of the index has no second source.
+# encoder.json and vocab.bpe. The others have only this one source, which may be wrong:
+# `check_published` says what follows. The SHA-256 of tiny are those of the files in models/tiny.
 SIZES_124M = (77, 90, 1042301, 456318, 5215, 497759232)
 SIZES_355M = (77, 91, 1042301, 456318, 10399, 1419292672)
 SHA256_124M = (
@@ -37,15 +38,26 @@ SHA256_124M = (
     "71916f763f9746f9b2a06b12d91996cf1084ae008d0424543d39391c5f2dc687",
     "2060c885360cc0cf41d7a6dbc4d24b5127aae20260c8b5ae521b5a6578407118",
 )
+SHA256_TINY = (
+    "dd1b025d2e155283f5e300ce95bf6d5b6bc0f7fe010db73daa6975eb896ab9cb",
+    "be2a51cf0abd814e25729661eb0c302a7c447a826ceeefe860dd1b551facc5f2",
+    "8d8eba521e37d67d0576c9b4e327f5f2cd75d3f34703914e64883d21f6ba7447",
+    "a421a256fe25313b2d7d7619875eae5c2e9ed5bd8ac181f75904f65dd4804e5a",
+    "3c2b6707184c61b3296bed7c88995bedce5bd23cf696c9a261589891db2d209e",
+    "c7f991c9f43fd870a4208bd56dc31e5afb5fdf06d957b5c70fcb9f0c7ba34714",
+)
 PUBLISHED_SIZES = {"124M": dict(zip(FILES, SIZES_124M)), "355M": dict(zip(FILES, SIZES_355M))}
-PUBLISHED_SHA256 = {"124M": dict(zip(FILES, SHA256_124M))}
+PUBLISHED_SHA256 = {
+    "124M": dict(zip(FILES, SHA256_124M)),
+    "tiny": dict(zip(FILES, SHA256_TINY)),
+}
 
 
 # ---- The files -----------------------------------------------------------------------------
 
 
 def files(folder):
-    """The names of the six files of a model, in the order in which they are fetched."""
+    """The names of the six files of a model, in the order in which they are downloaded."""
     try:
         prefix = checkpoint.read_prefix(os.path.join(folder, "checkpoint"))
     except (OSError, ValueError):
@@ -54,7 +66,7 @@ def files(folder):
 
 
 def weight_files(folder):
-    """The paths of the two files that hold the weights: the index and the data file."""
+    """The paths of the two files about the weights: the index and the data file."""
     return [os.path.join(folder, name) for name in files(folder)[-2:]]
 
 
@@ -74,7 +86,7 @@ def read_hparams(path):
 
 def load_encoder_and_hparams(folder):
     """The tokenizer and the sizes of a model. Raises ValueError naming the file that is damaged."""
-    checkpoint.read_prefix(os.path.join(folder, "checkpoint"))
+    checkpoint.read_prefix(os.path.join(folder, "checkpoint"))  # raises ValueError if damaged
     hparams = read_hparams(os.path.join(folder, "hparams.json"))
     models_dir, model_size = os.path.split(folder)
     encoder = get_encoder(model_size, models_dir)
@@ -83,36 +95,36 @@ def load_encoder_and_hparams(folder):
 
 
 def read_index(folder, hparams):
-    """Where the weights are: dict of name -> dict, as checkpoint.read_index returns it."""
+    """Where each weight is in the data file, as checkpoint.read_index returns it."""
     index_path, _ = weight_files(folder)
-    tensors = checkpoint.read_index(index_path)
-    checkpoint.check_tensors(index_path, tensors, hparams)
-    return tensors
+    index = checkpoint.read_index(index_path)
+    checkpoint.check_tensors(index_path, index, hparams)
+    return index
 
 
-def load_params(folder, tensors, hparams):
+def load_params(folder, index, hparams):
     """The tree of weights that weights.py shows, mapped into memory.
 
-    tensors: what `read_index` returned.
+    index: what `read_index` returned.
     """
     _, data_path = weight_files(folder)
-    data = checkpoint.map_data(data_path, tensors)
-    return checkpoint.build_params(data, tensors, hparams)
+    data = checkpoint.map_data(data_path, index)
+    return checkpoint.build_params(data, index, hparams)
 
 
 # ---- Checking them -------------------------------------------------------------------------
 
 
-def check_weights(folder, tensors, hparams):
+def check_weights(folder, index, hparams):
     """Checks every byte of the weights, by their checksums. Raises ValueError if one is wrong."""
     _, data_path = weight_files(folder)
-    checkpoint.check_data(data_path, tensors, hparams)
+    checkpoint.check_data(data_path, index, hparams)
 
 
 def checked_by(folder):
     """Which other files a file is checked by: dict of name -> list of names.
 
-    While one of those is wrong, nothing can be said about the file itself.
+    While one of these others is wrong, nothing can be said about the file itself.
     """
     _, hparams, tokens, merges, index, data_file = files(folder)
     return {
@@ -121,6 +133,13 @@ def checked_by(folder):
         index: [hparams],
         data_file: [hparams, index],
     }
+
+
+def without_checksum(folder):
+    """The names of the files that have no checksum, so that damage in them may go unnoticed."""
+    *others, _, _ = files(folder)  # the index and the data file have checksums of their own
+    published = PUBLISHED_SHA256.get(os.path.basename(folder), ())
+    return [name for name in others if name not in published]
 
 
 def check_file(folder, name):
@@ -147,20 +166,22 @@ def check_content(folder, name, path):
     if name == "vocab.bpe":
         tokens = read_tokens(os.path.join(folder, "encoder.json"))
         n_merges = len(read_merges(path, tokens))
-        check_n_vocab(path, 256 + n_merges + 1, hparams)
+        check_n_vocab(path, 256 + n_merges + 1, hparams)  # all bytes, the merges, <|endoftext|>
         return f"{n_merges} merges"
     if name.endswith(".index"):
-        tensors = checkpoint.read_index(path)
-        checkpoint.check_tensors(path, tensors, hparams)
-        return f"{len(tensors)} tensors, CRC-32C of its blocks"
-    tensors = checkpoint.read_index(os.path.join(folder, name.replace(DATA, ".index")))
-    return f"CRC-32C of {checkpoint.check_data(path, tensors, hparams)} tensors"
+        index = checkpoint.read_index(path)
+        checkpoint.check_tensors(path, index, hparams)
+        return f"{len(index)} tensors, CRC-32C of its blocks"
+    index = checkpoint.read_index(os.path.join(folder, name.replace(DATA, ".index")))
+    return f"CRC-32C of {checkpoint.check_data(path, index, hparams)} tensors"
 
 
 def check_n_vocab(path, n_tokens, hparams):
     """Raises ValueError if a vocabulary does not have the size that hparams.json gives."""
     if n_tokens != hparams["n_vocab"]:
-        raise ValueError(f"{path} makes {n_tokens} tokens, hparams.json {hparams['n_vocab']}")
+        raise ValueError(
+            f"{path} makes {n_tokens:,} tokens, but hparams.json says {hparams['n_vocab']:,}"
+        )
 
 
 def check_published(folder, name, path):
@@ -171,28 +192,33 @@ def check_published(folder, name, path):
     model_size = os.path.basename(folder)
     size = PUBLISHED_SIZES.get(model_size, {}).get(name)
     sha256 = PUBLISHED_SHA256.get(model_size, {}).get(name)
-    if size is None:
-        return ""
-    if os.path.getsize(path) != size:
-        raise ValueError(f"{path} has {os.path.getsize(path)} bytes; published are {size}")
+    n_bytes = os.path.getsize(path)
+    if size is not None and n_bytes != size:
+        raise ValueError(f"{path} has {n_bytes:,} bytes, but the published file has {size:,}")
     if sha256 is None:
-        return ", published size"
+        return "" if size is None else ", published size"
     if hashlib.sha256(map_file(path)).hexdigest() == sha256:
         return ", published SHA-256"
-    if name.endswith(".index"):
-        # A single source gives this hash, and that source may be wrong. An index is accepted if
-        # its own checksums are right: the data file that it describes has a hash of its own.
+    if model_size == "124M" and name.endswith(".index"):
+        # This hash has a single source. If it were wrong, the right index would be refused at every
+        # download. So the index is accepted if its own checksums are right. Little is at stake: it
+        # only says where the weights are. They are in the data file, which is held to its hash.
+        # (That hash has a single source too, but the weights must not depend on the index alone.)
         doubt = "does not have the SHA-256 that a single source gives; its own checksums decide"
         console.say(f"note: {path} {doubt}")
         return ", published size"
     raise ValueError(f"{path} does not have the published SHA-256")
 
 
-# ---- What is fetched -----------------------------------------------------------------------
+# ---- What is downloaded --------------------------------------------------------------------
 
 
 def expected_size(folder, name):
-    """The size of a file in bytes: as it is here, by the index, or as published; else None."""
+    """The size in bytes that a file has, or should have; None if nothing says it.
+
+    A file that is here has its own size. The size of the data file is in the index. Other sizes
+    are published.
+    """
     path = os.path.join(folder, name)
     index_path = os.path.join(folder, name.replace(DATA, ".index"))
     if os.path.isfile(path):
@@ -203,8 +229,12 @@ def expected_size(folder, name):
 
 
 def check_fetched(folder, name, part):
-    """Checks a file that was fetched, before it gets its name. Raises ValueError if it is wrong."""
+    """Checks a file that was downloaded, before it gets its name. Raises ValueError if it is wrong.
+
+    part: where the file is until then.
+    """
     check_published(folder, name, part)
     has_hash = name in PUBLISHED_SHA256.get(os.path.basename(folder), ())
-    if not (name.endswith(DATA) and has_hash):  # such a hash is more certain than the index
+    # A data file that has the published SHA-256 is the right one, whatever the index says of it.
+    if not (name.endswith(DATA) and has_hash):
         check_content(folder, name, part)

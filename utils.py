@@ -1,19 +1,21 @@
-"""Finds, fetches, checks and loads the models that gpt2.py runs.
+"""Finds, downloads, checks and loads the models that gpt2.py runs.
 
     encoder, hparams, params = load_encoder_hparams_and_params("124M")
 
-    python utils.py download 355M    fetches a model before its first use
+    python utils.py download 355M    downloads a model before its first use
     python utils.py verify 124M      checks all files of a model that is here
 
 A model is a folder, in one of two formats: OpenAI's (openai_files.py) or Hugging Face's
-(huggingface.py). Both modules have the same functions, and `reader_of` chooses between them.
+(huggingface/). Both modules have the same functions, and `reader_of` chooses between them.
 """
 
 import contextlib
+import difflib
 import gc
 import json
 import os
 import sys
+from pathlib import Path
 
 if __name__ == "__main__":  # Every program here begins like this: console.py says why.
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -24,35 +26,119 @@ if __name__ == "__main__":  # Every program here begins like this: console.py sa
 import console
 import huggingface
 import openai_files
+from checks import CallError, shown
 from files import read_text
+
+HELP = """\
+usage: python utils.py download MODEL [--models_dir DIR]
+       python utils.py verify MODEL [--models_dir DIR]
+
+  download
+      Downloads a model before its first use, and checks it.
+  verify
+      Checks all files of a model that is here.
+  MODEL
+      124M, 355M, 774M and 1558M are OpenAI's models, which can be downloaded (0.5, 1.4, 3.1 or
+      6.2 GB). The environment variable GPT2_BASE_URL names another place to download from. Any
+      other name is that of a folder in models_dir.
+  --models_dir DIR
+      The folder that holds the models. Default: the folder "models" beside utils.py.
+  -h, --help
+      Print this text.
+
+examples:
+  python utils.py download 355M
+  python utils.py verify 124M
+"""
 
 # ---- Which models there are ----------------------------------------------------------------
 
 MODELS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
 MODEL_SIZES = ("124M", "355M", "774M", "1558M")  # OpenAI's, which can be downloaded
-NEW_NAMES = {"117M": "124M", "345M": "355M"}  # OpenAI corrected its count of the parameters
-BUNDLED = ("tiny",)  # the model that comes with this program, in MODELS_DIR
+BUNDLED = "tiny"  # the model that comes with this program, in MODELS_DIR
+RESTORE = "restore it with `git checkout models/tiny`"
+
+# OpenAI counted the parameters anew, and renamed its models.
+OLD_NAMES = {"117M": "124M", "345M": "355M", "762M": "774M", "1542M": "1558M"}
+# The same models have these names on the Hugging Face Hub and in articles.
+OTHER_NAMES = {"gpt2": "124M", "gpt2-medium": "355M", "gpt2-large": "774M", "gpt2-xl": "1558M"}
+OTHER_NAMES |= {"1.5b": "1558M"}
 
 
 def check_model_size(model_size, models_dir):
-    """Raises ValueError if `model_size` is neither one of OpenAI's nor a folder in `models_dir`."""
-    models_dir = os.path.expanduser(models_dir)
-    is_one_name = model_size not in ("", ".", "..") and not set(model_size) & set("/\\:")
-    is_folder = is_one_name and os.path.isdir(os.path.join(models_dir, model_size))
-    if is_folder or model_size in MODEL_SIZES:
-        return
-    if model_size in NEW_NAMES:
-        raise ValueError(f"the model {model_size} is called {NEW_NAMES[model_size]} now")
-    if model_size in BUNDLED:
-        raise ValueError(f"the model {model_size} is in {MODELS_DIR}: leave out --models_dir")
-    huggingface.check_no_hub_name(model_size, models_dir)
+    """Raises CallError unless `model_size` is one of OpenAI's models or a folder in `models_dir`.
 
-    names = sorted(os.listdir(models_dir)) if os.path.isdir(models_dir) else []
-    here = [name for name in names if is_model(os.path.join(models_dir, name))]
-    raise ValueError(
-        f"there is no model {model_size!r}: {', '.join(MODEL_SIZES)} can be downloaded, "
-        f"and in {models_dir} there is {', '.join(here) or 'none'}"
-    )
+    Raises OSError if the system forbids looking into that folder.
+    """
+    models_dir = os.path.abspath(os.path.expanduser(models_dir))
+    is_one_name = model_size not in ("", ".", "..") and not set(model_size) & set("/\\:\0")
+    folder = os.path.join(models_dir, model_size) if is_one_name else models_dir
+    check_access(folder)
+    if is_one_name and os.path.isdir(folder):
+        return
+    parent, last = os.path.split(models_dir)
+    if is_model(models_dir) and (last == model_size or model_size not in MODEL_SIZES):
+        raise CallError(
+            f"{models_dir} is itself the folder of a model, and --models_dir names the folder "
+            f'that holds it: write --models_dir="{parent}" --model_size="{last}"'
+        )
+    if model_size in MODEL_SIZES:
+        return
+    if model_size in OLD_NAMES:
+        name = OLD_NAMES[model_size]
+        raise CallError(f"{model_size} is now called {name}: use --model_size {name}")
+    if model_size.lower() in OTHER_NAMES:
+        name = OTHER_NAMES[model_size.lower()]
+        raise CallError(f"{model_size} is called {name} here: use --model_size {name}")
+    if model_size == BUNDLED:
+        raise CallError(where_bundled_is(models_dir))
+    huggingface.check_no_hub_name(model_size, models_dir)
+    which = which_there_are(model_size, models_dir)
+    raise CallError(f"there is no model {shown(model_size)}: {which}")
+
+
+def check_access(folder):
+    """Raises CallError if a file is in the place of `folder` or of a folder around it.
+
+    Raises OSError if the system forbids looking into `folder`. It need not exist.
+    """
+    for path in (folder, *map(str, Path(folder).parents)):
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise CallError(f"{path} is a file, not a folder: choose a folder with --models_dir")
+    try:
+        os.stat(os.path.join(folder, "checkpoint"))  # looks for any file, to see if that is allowed
+    except PermissionError as error:
+        raise PermissionError(
+            f"cannot look into the folder {folder}: {error.strerror}. Change its permissions, or "
+            f"choose another folder with --models_dir"
+        ) from None
+    except (OSError, ValueError):
+        pass  # there is no such file, or there cannot be one
+
+
+def where_bundled_is(models_dir):
+    """What to say if the bundled model is not in `models_dir`."""
+    if not os.path.isdir(os.path.join(MODELS_DIR, BUNDLED)):
+        return f"the model {BUNDLED} belongs in {MODELS_DIR}, but is missing there: {RESTORE}"
+    if not os.path.isdir(models_dir):
+        return f"the folder {models_dir} does not exist: correct --models_dir, or leave it out"
+    return f"the model {BUNDLED} is in {MODELS_DIR}, not in {models_dir}: leave out --models_dir"
+
+
+def which_there_are(model_size, models_dir):
+    """Which models there are, in words that begin with the one that was probably meant."""
+    here, place = [], f"the folder {models_dir} does not exist"
+    if os.path.isdir(models_dir):
+        try:
+            names = sorted(os.listdir(models_dir))
+            here = [name for name in names if is_model(os.path.join(models_dir, name))]
+            place = f"in {models_dir} there is {', '.join(here) or 'none'}"
+        except OSError as error:
+            place = f"{models_dir} cannot be listed ({error.strerror})"
+    lower = {name.lower(): name for name in (*MODEL_SIZES, *here)}
+    near = difflib.get_close_matches(model_size.lower(), lower, n=1)
+    guess = f"did you mean {lower[near[0]]}? " if near else ""
+    return f"{guess}{', '.join(MODEL_SIZES)} can be downloaded, and {place}"
 
 
 def is_model(folder):
@@ -61,7 +147,7 @@ def is_model(folder):
 
 
 def folder_of(model_size, models_dir):
-    """The absolute path of a model's folder. Raises ValueError if there is no such model."""
+    """The absolute path of a model's folder. Raises as `check_model_size` does."""
     check_model_size(model_size, models_dir)
     return os.path.join(os.path.abspath(os.path.expanduser(models_dir)), model_size)
 
@@ -71,19 +157,41 @@ def reader_of(folder):
     return huggingface if huggingface.is_model(folder) else openai_files
 
 
-def ensure_files(folder, names):
-    """Fetches those of the files `names` that are missing. True if there were any.
+def is_bundled(folder):
+    """Whether this is the folder of the bundled model."""
+    return folder == os.path.join(MODELS_DIR, BUNDLED)
 
-    Raises ValueError if the model is not one of OpenAI's; OSError and ValueError as
+
+def can_be_downloaded(folder):
+    """Whether the missing files of a folder can be downloaded.
+
+    A folder that is called 124M, but is in Hugging Face's format, is the user's own.
+    """
+    return os.path.basename(folder) in MODEL_SIZES and reader_of(folder) is openai_files
+
+
+def call_of(command, folder):
+    """How to call this program: "`python utils.py verify 124M`", say."""
+    models_dir, name = os.path.split(folder)
+    option = "" if models_dir == MODELS_DIR else f' --models_dir="{models_dir}"'
+    return f"`python utils.py {command} {name}{option}`"
+
+
+def ensure_files(folder, names):
+    """Downloads those of the files `names` that are missing. True if there were any.
+
+    Raises ValueError if files are missing that cannot be downloaded; OSError and ValueError as
     download.fetch does.
     """
     missing = [name for name in names if not os.path.isfile(os.path.join(folder, name))]
     if not missing:
         return False
-    if os.path.basename(folder) not in MODEL_SIZES:
+    if not can_be_downloaded(folder):
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
+        add = f"Add {them}, or choose another model with --model_size"
+        add = RESTORE.capitalize() if is_bundled(folder) else add
         raise ValueError(
-            f"{folder} is not a whole model: it lacks {', '.join(missing)}; put what is missing "
-            f"there, or choose another model_size"
+            f"the model in {folder} is incomplete: {', '.join(missing)} {are} missing. {add}"
         )
     import download  # only here, because the packages behind it take time to import
 
@@ -93,16 +201,18 @@ def ensure_files(folder, names):
         all_names=openai_files.files(folder),
         expected_size=lambda name: openai_files.expected_size(folder, name),
         check=lambda name, part: openai_files.check_fetched(folder, name, part),
-        instead=f"--model_size {BUNDLED[0]} needs no download",
+        instead=f"The model {BUNDLED} needs no download.",
     )
     return True
 
 
 # ---- Checking the weights once -------------------------------------------------------------
 #
-# Weights that were damaged on their way here, or on the disk, would make wrong text without a
-# word. So they are checked before their first use, by their checksums. CHECKED_FILE beside them
-# then holds their sizes and times, and while these stay the same they are not checked again.
+# With weights that were damaged on their way here, or on the disk, the program would silently write
+# wrong text. So they are checked before their first use: by their checksums, or, in Hugging Face's
+# format, which has none, by whether all of them are numbers. CHECKED_FILE beside them then holds
+# their paths, sizes and times. While these stay the same, they are not checked again. (The paths
+# are those of this place, so a folder that was moved is checked again.)
 
 CHECKED_FILE = "checked.json"
 LARGE = 2**26  # bytes; to check more than that takes long enough to be announced
@@ -115,7 +225,7 @@ def stamps(paths):
 
 
 def are_checked(folder, paths):
-    """Whether the files at `paths` are still those that were checked in this place."""
+    """Whether the files at `paths` are still those that were checked."""
     try:
         return json.loads(read_text(os.path.join(folder, CHECKED_FILE))) == stamps(paths)
     except (OSError, ValueError, RecursionError):
@@ -125,14 +235,14 @@ def are_checked(folder, paths):
 def note_checked(folder, paths):
     """Notes that the files at `paths` are right. False where the folder cannot be written to."""
     path = os.path.join(folder, CHECKED_FILE)
-    part = f"{path}.{os.getpid()}.part"
+    temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        with open(part, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8") as file:
             json.dump(stamps(paths), file)
-        os.replace(part, path)
+        os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
-            os.remove(part)
+            os.remove(temporary)
         return False
     return True
 
@@ -146,7 +256,9 @@ def check_once(folder, paths, check):
         console.say(f"note: checking the weights in {folder}, once before their first use ...")
     check()
     if not note_checked(folder, paths) and is_large:
-        console.say(f"note: {folder} is read-only, so every start will check the weights again")
+        console.say(
+            f"note: cannot write into {folder}, so every start will check the weights again"
+        )
 
 
 # ---- Loading -------------------------------------------------------------------------------
@@ -154,22 +266,23 @@ def check_once(folder, paths, check):
 
 @contextlib.contextmanager
 def advising_to_verify(folder):
-    """Adds to an error of a file what can be done about it."""
+    """Adds advice to an error about a file."""
     try:
         yield
     except huggingface.Unsupported:
         raise  # nothing is damaged, and the message says what to do
     except OSError as error:
-        if error.filename is not None:
-            raise
-        reason = error.strerror or error  # such as an error of the disk while a file is read
-        raise OSError(f"a file in {folder} cannot be read: {reason}") from None
+        # An error of the disk, while a file that is already open is read, does not name the file.
+        path, reason = error.filename or f"a file in {folder}", error.strerror or error
+        advice = "Fix that, or choose another model with --model_size"
+        raise OSError(f"cannot read {path}: {reason}. {advice}") from None
     except ValueError as error:
-        models_dir, name = os.path.split(folder)
-        option = "" if models_dir == MODELS_DIR else f' --models_dir="{models_dir}"'
-        remedy = "the next run downloads it" if name in MODEL_SIZES else "put a good one there"
-        advice = f"`python utils.py verify {name}{option}` checks all files"
-        raise ValueError(f"{error}; {advice}: delete what is damaged, and {remedy}") from None
+        if is_bundled(folder):
+            raise ValueError(f"{error}; {RESTORE}") from None
+        verify = call_of("verify", folder)
+        then = "the next run downloads it" if can_be_downloaded(folder) else "put a good one there"
+        advice = f"{verify} checks all files: delete what is damaged, and {then}"
+        raise ValueError(f"{error}; {advice}") from None
 
 
 @contextlib.contextmanager
@@ -191,12 +304,15 @@ def without_garbage_collection():
 def load_encoder_and_hparams(model_size, models_dir=MODELS_DIR):
     """The tokenizer and the sizes of a model: (encoder, hparams), an Encoder and a dict of int.
 
-    OpenAI's models are fetched, all but the weights, if files are missing. Raises ValueError for
-    an unknown model and for a missing or damaged file, OSError if one cannot be fetched or read.
+    Missing files of OpenAI's models are downloaded, all but the data file, which is large. Raises
+    ValueError for an unknown model and for a missing or damaged file, OSError if a file cannot be
+    downloaded or read.
     """
     folder = folder_of(model_size, models_dir)
     reader = reader_of(folder)
-    ensure_files(folder, reader.files(folder)[:-1])  # the last one holds the weights
+    *others, data_file = reader.files(folder)
+    # The data file is downloaded later, in load_params: before that, a prompt can be refused.
+    ensure_files(folder, others if can_be_downloaded(folder) else [*others, data_file])
     with advising_to_verify(folder), without_garbage_collection():
         return reader.load_encoder_and_hparams(folder)
 
@@ -204,19 +320,20 @@ def load_encoder_and_hparams(model_size, models_dir=MODELS_DIR):
 def load_params(model_size, models_dir, hparams):
     """The weights of a model: the tree that weights.py shows.
 
-    Its leaves are read-only float32 arrays, mapped into memory, which takes no time: a weight is
-    read from the file when it is first used. Raises as `load_encoder_and_hparams` does.
+    Its leaves are read-only float32 arrays, mapped into memory if the format allows that: a weight
+    is read from the file when it is first used. (Before the first use of a model, all of them are
+    read once, to be checked.) Raises as `load_encoder_and_hparams` does.
     """
     folder = folder_of(model_size, models_dir)
     reader = reader_of(folder)
     *_, data_file = reader.files(folder)
     with advising_to_verify(folder):
         index = reader.read_index(folder, hparams)
-    is_fetched = ensure_files(folder, [data_file])
+    is_downloaded = ensure_files(folder, [data_file])
     with advising_to_verify(folder):
         params = reader.load_params(folder, index, hparams)
         paths = reader.weight_files(folder)
-        if is_fetched:  # and so checked already
+        if is_downloaded:  # and checked on the way, so that check_once has nothing to do
             note_checked(folder, paths)
         check_once(folder, paths, lambda: reader.check_weights(folder, index, hparams))
     return params
@@ -233,57 +350,113 @@ def load_encoder_hparams_and_params(model_size, models_dir=MODELS_DIR):
 
 
 def verify(model_size, models_dir=MODELS_DIR):
-    """Checks all files of a model; prints a line for each, and a total. True if all are right.
+    """Checks all files of a model; prints a line for each, and a total. True if all passed.
 
-    The lines say what was checked. Weights have checksums, and so has OpenAI's index. The sizes
-    and the vocabulary have none: they are read, and have to fit each other. Of OpenAI's 124M the
-    published SHA-256 are compared too, of 355M the published sizes.
+    The lines say what was checked. In OpenAI's format, the index and the weights have checksums. In
+    Hugging Face's format, nothing has: all weights have to be numbers. The sizes and the vocabulary
+    have no checksums in either format: they have to fit each other. For 124M and tiny, the
+    published SHA-256 of all files are compared as well, for 355M the published sizes.
     """
     folder = folder_of(model_size, models_dir)
     reader = reader_of(folder)
     names, checked_by = reader.files(folder), reader.checked_by(folder)
-    wrong = []
+    check_is_begun(folder, names)
+    failed = {}  # name of a file -> what is the matter with it
     for name in names:
         path = os.path.join(folder, name)
         n_bytes = os.path.getsize(path) if os.path.isfile(path) else 0
-        doubtful = [other for other in checked_by.get(name, []) if other in wrong]
+        failed_before = [other for other in checked_by.get(name, []) if other in failed]
         try:
             if not os.path.isfile(path):
-                result = "WRONG: missing"
-            elif doubtful:
-                result = f"not checked: that needs {doubtful[0]}"
+                failed[name], result = "is missing", "WRONG: missing"
+            elif failed_before:
+                reason = f"because {failed_before[0]} {failed[failed_before[0]]}"
+                failed[name], result = "was not checked", f"not checked, {reason}"
             else:
                 result = f"ok: {reader.check_file(folder, name)}"
-        except (OSError, ValueError) as error:
-            result = f"WRONG: {error}"
-        if not result.startswith("ok"):
-            wrong.append(name)
+        except OSError as error:
+            failed[name], result = "cannot be read", f"not checked: {console.in_words(error)}"
+        except ValueError as error:
+            failed[name], result = "is wrong", f"WRONG: {error}"
         console.write(f"{name:<31}{n_bytes:>14,} bytes  {result}\n")
-    console.write(f"{model_size}: {len(names) - len(wrong)} of {len(names)} files are right\n")
-    return not wrong
+    total = total_line(len(names) - len(failed), names, reader.without_checksum(folder))
+    remedy = f"; {RESTORE}" if failed and is_bundled(folder) else ""
+    console.write(f"{model_size}: {total}{remedy}\n")
+    return not failed
+
+
+def check_is_begun(folder, names):
+    """Raises ValueError if a model that can be downloaded has none of its files yet."""
+    def those_there(names):
+        return [name for name in names if os.path.isfile(os.path.join(folder, name))]
+
+    if not can_be_downloaded(folder) or those_there(names):
+        return
+    parts = those_there(f"{name}.part" for name in names)
+    begun = f" (only begun: {folder} has {', '.join(parts)})" if parts else ""
+    raise ValueError(
+        f"{os.path.basename(folder)} has not been downloaded yet{begun}: "
+        f"{call_of('download', folder)} downloads it"
+    )
+
+
+def total_line(n_good, names, unsure):
+    """The last line of `verify`, which claims no more than was checked.
+
+    unsure: those of the files `names` that have no checksum, so that damage may go unnoticed.
+    """
+    files = f"{n_good} of {len(names)} files"
+    if not unsure:
+        return f"{files} {'is' if n_good == 1 else 'are'} right"
+    which = f"{', '.join(unsure[:-1])} and {unsure[-1]} have no checksum"
+    which = "none of them has a checksum" if unsure == names else which
+    return f"no damage found in {files} ({which})"
+
+
+def read_words(words):
+    """What the command line says: (command, model_size, models_dir). Raises CallError.
+
+    The model may also be given as in gpt2.py, with --model_size in front of it.
+    """
+    names, given = [], {}
+    remaining = iter(words)
+    for word in remaining:
+        flag, equals, value = word.partition("=")
+        name = flag.lstrip("-").replace("-", "_")
+        if not word.startswith("-"):
+            names.append(word)
+        elif not flag.startswith("--") or name not in ("model_size", "models_dir"):
+            near = difflib.get_close_matches(name, ("models_dir", "model_size", "help"), n=1)
+            remedy = f"did you mean --{near[0]}?" if near else "the only ones are in --help"
+            raise CallError(f"there is no flag {shown(flag)}: {remedy}")
+        elif name in given:
+            raise CallError(f"--{name} is given twice")
+        else:
+            given[name] = value if equals else next(remaining, "")
+            if given[name] == "" or given[name].startswith("--"):
+                raise CallError(f'--{name} has no value: write --{name}="..."')
+    if "model_size" in given:
+        names.append(given["model_size"])
+    if len(names) != 2 or names[0] not in ("download", "verify"):
+        words = shown(" ".join(names)) if names else "nothing"
+        raise CallError(
+            f"write download or verify and the name of one model, as in `python utils.py verify "
+            f"124M`, not {words}; `python utils.py --help` explains more"
+        )
+    return *names, given.get("models_dir", MODELS_DIR)
 
 
 def main():
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        usage=argparse.SUPPRESS,  # a wrong call is answered in one line
-        description="download: fetches a model before its first use. "
-        "verify: checks all files of a model that is here.",
-    )
-    parser.add_argument("command", choices=["download", "verify"])
-    parser.add_argument("model_size", help=f"{', '.join(MODEL_SIZES)} or a folder in models_dir")
-    parser.add_argument("--models_dir", default=MODELS_DIR, help="default: %(default)s")
-    args = parser.parse_args()
-    try:
-        folder = folder_of(args.model_size, args.models_dir)
-    except ValueError as error:
-        parser.error(str(error))
-
-    if args.command == "verify":
-        sys.exit(not verify(args.model_size, args.models_dir))
-    load_encoder_hparams_and_params(args.model_size, args.models_dir)
-    console.write(f"{args.model_size} is in {folder}\n")
+    if "-h" in sys.argv[1:] or "--help" in sys.argv[1:]:
+        console.write(HELP)
+        return
+    command, model_size, models_dir = read_words(sys.argv[1:])
+    folder = folder_of(model_size, models_dir)
+    if command == "verify":
+        sys.exit(not verify(model_size, models_dir))
+    # To load a model means to download what is missing, and to check that gpt2.py can run it.
+    load_encoder_hparams_and_params(model_size, models_dir)
+    console.write(f"{model_size} is in {folder}\n")
 
 
 if __name__ == "__main__":

@@ -353,9 +353,9 @@ def test_a_checkpoint_file_that_names_nothing_is_refused(text, model):
 
 @pytest.mark.parametrize("name", openai_files.FILES)
 def test_a_partial_model_names_what_is_missing(name, model):
-    """A folder of one's own is not fetched: the message lists what to put there."""
+    """A folder of one's own is not downloaded: the message lists what to put there."""
     (model / name).rename(model / f"{name}.part")
-    with pytest.raises(ValueError, match=f"not a whole model: it lacks {name}"):
+    with pytest.raises(ValueError, match=f"is incomplete: {name} is missing. Add it"):
         load(model)
 
 

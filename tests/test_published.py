@@ -50,7 +50,7 @@ def test_another_size_than_the_published_one_is_refused(name, size, server, tmp_
     """Before the file is downloaded, where the server announces its size."""
     server.files[name] += b"\n"
     n_bytes = len(FILES[name])
-    with pytest.raises(ValueError, match=f"has {n_bytes + 1} bytes, not {n_bytes}"):
+    with pytest.raises(ValueError, match=f"has {n_bytes + 1:,} bytes, not {n_bytes:,}"):
         load(tmp_path, size)
     assert not (tmp_path / size / name).exists()
 

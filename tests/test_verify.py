@@ -1,7 +1,9 @@
 """`python utils.py verify`, its messages and exit status, and which names are models."""
 
+import errno
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,13 +13,16 @@ import numpy as np
 import pytest
 
 import checkpoint
+import files
 import openai_files
 import utils
+from checks import CallError
 from tools.write_checkpoint import write_checkpoint
 
 ROOT = Path(utils.__file__).parent
 SMALL = Path(__file__).parent / "checkpoints" / "small"
 DATA_FILE = f"model.ckpt{checkpoint.DATA}"
+UNSURE = "(checkpoint, hparams.json, encoder.json and vocab.bpe have no checksum)"
 TENSORS = checkpoint.read_index(SMALL / "model.ckpt.index")
 
 
@@ -55,7 +60,7 @@ def test_a_sound_model_has_a_line_for_each_file_and_a_total(model, capsys):
     assert result is True
     assert [line.split()[0] for line in lines] == list(openai_files.FILES)
     assert all(re.search(r" [\d,]+ bytes  ok: \w", line) for line in lines)
-    assert total == "small: 6 of 6 files are right"
+    assert total == f"small: no damage found in 6 of 6 files {UNSURE}"
 
 
 @pytest.mark.parametrize("name", TENSORS)
@@ -67,7 +72,7 @@ def test_a_flipped_bit_in_a_tensor_is_found(name, model, capsys):
     result, lines, total = verify(model, capsys)
     assert result is False
     assert f"WRONG: {model / DATA_FILE} is damaged: {name} does not match its checksum" in lines[-1]
-    assert total == "small: 5 of 6 files are right"
+    assert total == f"small: no damage found in 5 of 6 files {UNSURE}"
 
 
 def test_a_hole_of_zeros_is_found(model, capsys):
@@ -115,8 +120,76 @@ def test_openais_names_are_held_to_what_is_published(model, capsys):
     result, lines, total = verify(folder, capsys)
     assert result is False
     assert "ok: names model.ckpt, published SHA-256" in lines[0]
-    assert "WRONG" in lines[1] and "has 83 bytes; published are 90" in lines[1]
-    assert total == "124M: 1 of 6 files are right"
+    assert "WRONG" in lines[1] and "has 83 bytes, but the published file has 90" in lines[1]
+    assert total == "124M: 1 of 6 files is right"
+
+
+def test_the_hashes_of_the_bundled_model_are_in_the_program(capsys):
+    """So all its files are known, as those of 124M are."""
+    result, lines, total = verify(Path(utils.MODELS_DIR, "tiny"), capsys)
+    assert result is True
+    assert all(line.endswith("published SHA-256") for line in lines)
+    assert total == "tiny: 6 of 6 files are right"
+
+
+@pytest.mark.parametrize(
+    "name, old, new",
+    [
+        ("hparams.json", '"n_head": 4', '"n_head": 2'),
+        ("encoder.json", '"!": 0, "\\"": 1', '"!": 1, "\\"": 0'),
+    ],
+)
+def test_a_change_that_fits_the_other_files_is_found_in_the_bundled_model(
+    name, old, new, tmp_path, capsys, monkeypatch
+):
+    """By the hash; the last line says how to get the file back."""
+    shutil.copytree(Path(utils.MODELS_DIR, "tiny"), tmp_path / "tiny")
+    monkeypatch.setattr(utils, "MODELS_DIR", str(tmp_path))
+    text = (tmp_path / "tiny" / name).read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "tiny" / name).write_text(text.replace(old, new), encoding="utf-8")
+    result, lines, total = verify(tmp_path / "tiny", capsys)
+    assert result is False
+    assert "does not have the published SHA-256" in lines[openai_files.FILES.index(name)]
+    assert total.endswith("; restore it with `git checkout models/tiny`")
+
+
+@pytest.mark.parametrize("name", ["vocab.bpe", DATA_FILE])
+def test_a_file_that_cannot_be_read_is_not_called_wrong(name, model, capsys, monkeypatch):
+    """It is named with the reason, and counts as one in which damage was not looked for."""
+
+    def forbid(path, *args):
+        if str(path) == str(model / name):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return open(path, *args)
+
+    monkeypatch.setattr(files, "open", forbid, raising=False)
+    monkeypatch.setattr(checkpoint, "map_file", lambda path: forbid(path) and files.map_file(path))
+    result, lines, total = verify(model, capsys)
+    assert result is False
+    line = lines[openai_files.FILES.index(name)]
+    assert line.endswith(f"not checked: Permission denied: {model / name}")
+    assert total == f"small: no damage found in 5 of 6 files {UNSURE}"
+    with pytest.raises(OSError, match=f"^cannot read {model / name}: Permission denied. Fix that"):
+        load(model)
+
+
+@pytest.mark.parametrize("models_dir", ["", "around"])
+def test_a_folder_that_cannot_be_entered_is_named(models_dir, model, monkeypatch):
+    """No file in it is called missing."""
+    closed = model / models_dir
+    real = os.stat
+
+    def stat(path, *args, **options):
+        if isinstance(path, str) and closed in Path(path).parents:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    place = (closed.name, closed.parent) if models_dir == "" else ("124M", closed)
+    for function in (utils.verify, utils.load_encoder_and_hparams):
+        with pytest.raises(OSError, match="^cannot look into the folder .*: Permission denied"):
+            function(*place)
 
 
 # ---- Once before the first use -------------------------------------------------------------
@@ -189,8 +262,8 @@ def test_a_check_that_takes_long_is_announced(model, monkeypatch, capsys):
     monkeypatch.setattr(os, "replace", lambda *paths: open("/", "w"))
     for _ in range(2):
         load(model)
-        assert "read-only, so every start" in capsys.readouterr().err
-    assert not list(model.glob("*.part"))
+        assert f"cannot write into {model}, so every start" in capsys.readouterr().err
+    assert not list(model.glob("*.tmp"))
 
 
 # ---- The command line ----------------------------------------------------------------------
@@ -221,36 +294,91 @@ def test_what_a_damaged_file_leaves_unchecked_is_not_called_wrong(model):
     lines = run("verify", "small", "--models_dir", model.parent).stdout.splitlines()
     states = {line.split()[0]: line.split("bytes")[1].strip() for line in lines[:-1]}
     assert [name for name in states if states[name].startswith("WRONG: ")] == ["hparams.json"]
-    assert states[f"model.ckpt{checkpoint.DATA}"].startswith("not checked: ")
-    assert lines[-1] == "small: 1 of 6 files are right"
+    assert states[f"model.ckpt{checkpoint.DATA}"].startswith(
+        "not checked, because hparams.json is wrong"
+    )
+    assert lines[-1] == f"small: no damage found in 1 of 6 files {UNSURE}"
 
 
-def test_a_model_of_ones_own_is_not_fetched(model):
+def test_a_model_of_ones_own_is_not_downloaded(model):
     """What is missing is named, and the status is 1."""
     (model / "vocab.bpe").unlink()
     result = run("download", "small", "--models_dir", model.parent)
     assert (result.returncode, result.stdout) == (1, "")
-    assert f"utils.py: {model} is not a whole model: it lacks vocab.bpe; put" in result.stderr
+    message = f"utils.py: the model in {model} is incomplete: vocab.bpe is missing. Add it, or"
+    assert result.stderr.startswith(message)
+
+
+def test_verify_before_the_download_says_so(tmp_path):
+    """With the command that downloads the model, and what is there of it already."""
+    result = run("verify", "124M", "--models_dir", tmp_path)
+    command = f'`python utils.py download 124M --models_dir="{tmp_path}"` downloads it'
+    message = f"utils.py: 124M has not been downloaded yet: {command}\n"
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", message)
+
+    (tmp_path / "124M").mkdir()
+    (tmp_path / "124M" / "encoder.json.part").write_text("{")
+    errors = run("verify", "124M", "--models_dir", tmp_path).stderr
+    assert f"yet (only begun: {tmp_path / '124M'} has encoder.json.part): {command}" in errors
 
 
 @pytest.mark.parametrize(
-    "words",
+    "words, message",
     [
-        [],
-        ["verify"],
-        ["check", "124M"],
-        ["verify", "335M"],
-        ["download", "../models"],
-        ["verify", "124M", "355M"],
-        ["verify", "124M", "--fast"],
+        ([], "write download or verify and the name of one model, .* not nothing"),
+        (["verify"], "not 'verify'"),
+        (["check", "124M"], "not 'check 124M'"),
+        (["verify", "335M"], "there is no model '335M': did you mean 355M"),
+        (["download", "../models"], "there is no model '../models': 124M, 355M"),
+        (["verify", "124M", "355M"], "not 'verify 124M 355M'"),
+        (["verify", "124M", "--fast"], "no flag '--fast': the only ones are in --help"),
+        (["verify", "124M", "--modelsdir", "x"], "'--modelsdir': did you mean --models_dir?"),
+        (["verify", "124M", "--models", "x"], "'--models': did you mean --models_dir?"),
+        (["verify", "124M", "-models_dir", "x"], "'-models_dir': did you mean --models_dir?"),
+        (["verify", "124M", "--models_dir"], "--models_dir has no value"),
+        (["verify", "124M", "--models_dir="], "--models_dir has no value"),
+        (["verify", "--models_dir", "--model_size=tiny"], "--models_dir has no value"),
+        (["verify", "x", "--models-dir=a", "--models_dir", "b"], "--models_dir is given twice"),
+        (["verify", "tiny", "--model_size=tiny"], "not 'verify tiny tiny'"),
     ],
     ids=" ".join,
 )
-def test_a_wrong_call_is_one_line_and_status_2(words):
+def test_a_wrong_call_is_one_line_and_status_2(words, message):
     """On stderr."""
     result = run(*words)
     assert (result.returncode, result.stdout) == (2, "")
     assert len(result.stderr.splitlines()) == 1
+    assert re.match(f"utils.py: .*{message}", result.stderr)
+
+
+def test_options_are_those_of_gpt2(model):
+    """With hyphens too, and the model may have its flag."""
+    words = ["verify", "--model_size", "small", f"--models-dir={model.parent}"]
+    assert utils.read_words(words) == ("verify", "small", str(model.parent))
+
+
+def test_help_has_the_usage_and_examples_that_can_be_called():
+    """Wherever it is asked for."""
+    for words in (["--help"], ["-h"], ["verify", "--fast", "--help"]):
+        result = run(*words)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.startswith("usage: python utils.py download MODEL ")
+    examples = result.stdout.partition("examples:\n")[2].splitlines()
+    assert [utils.read_words(shlex.split(line)[2:])[:2] for line in examples] == [
+        ("download", "355M"),
+        ("verify", "124M"),
+    ]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", [["--help"], ["verify", "tiny"]], ids=" ".join)
+def test_a_full_disk_is_one_line(words):
+    """It says what could not be written."""
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "utils.py", *words]
+        result = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 1
+    assert "cannot be written to standard output: No space left" in result.stderr
 
 
 # ---- Names ---------------------------------------------------------------------------------
@@ -279,18 +407,61 @@ def test_anything_else_is_refused_in_one_line(name):
     assert sorted(os.listdir(SMALL.parent)) == before
 
 
-@pytest.mark.parametrize("old, new", [("117M", "124M"), ("345M", "355M")])
-def test_old_names_lead_to_the_new_ones(old, new):
-    """OpenAI renamed two sizes after it had counted again."""
-    with pytest.raises(ValueError, match=f"{old} is called {new}"):
-        utils.check_model_size(old, SMALL.parent)
+@pytest.mark.parametrize(
+    "other, name",
+    [("117M", "124M"), ("345M", "355M"), ("762M", "774M"), ("1542M", "1558M"), ("1.5B", "1558M")]
+    + [("gpt2", "124M"), ("gpt2-medium", "355M"), ("gpt2-large", "774M"), ("gpt2-xl", "1558M")],
+)
+def test_other_names_of_openais_models_lead_to_these(other, name, tmp_path):
+    """OpenAI's old ones, and those on the Hub. A folder of that name is a model of its own."""
+    with pytest.raises(CallError, match=f"^{other} is .*called {name}.*: use --model_size {name}$"):
+        utils.check_model_size(other, tmp_path)
+    (tmp_path / other).mkdir()
+    utils.check_model_size(other, tmp_path)
 
 
-def test_the_bundled_model_lies_in_one_place(tmp_path):
-    """Who looks for it elsewhere is told where."""
-    with pytest.raises(ValueError, match="leave out --models_dir") as error:
+@pytest.mark.parametrize("typed, meant", [("124m", "124M"), ("Small", "small"), ("samll", "small")])
+def test_a_misspelt_name_is_guessed(typed, meant):
+    """Without regard to capitals."""
+    with pytest.raises(CallError, match=f"no model '{typed}': did you mean {meant}"):
+        utils.check_model_size(typed, SMALL.parent)
+
+
+def test_the_bundled_model_lies_in_one_place(tmp_path, monkeypatch):
+    """Each case is told as it is: another folder, none, and a model that was removed."""
+    elsewhere = f"^the model tiny is in {utils.MODELS_DIR}, not in {tmp_path}: leave out"
+    with pytest.raises(CallError, match=elsewhere):
         utils.check_model_size("tiny", tmp_path)
-    assert utils.MODELS_DIR in str(error.value)
+    with pytest.raises(CallError, match=f"^the folder {tmp_path / 'no'} does not exist"):
+        utils.check_model_size("tiny", tmp_path / "no")
+    monkeypatch.setattr(utils, "MODELS_DIR", str(tmp_path))
+    for models_dir in (tmp_path, tmp_path / "no"):
+        with pytest.raises(CallError, match="missing there: restore it with `git checkout"):
+            utils.check_model_size("tiny", models_dir)
+    (tmp_path / "tiny").mkdir()
+    with pytest.raises(ValueError, match="vocab.bpe.* are missing. Restore it with `git checkout"):
+        utils.load_encoder_and_hparams("tiny", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["small", "124M", "other"])
+def test_models_dir_is_not_the_folder_of_the_model(name, model):
+    """What to write instead is said; but any folder will do for what can be downloaded."""
+    model = model.rename(model.parent / ("124M" if name == "124M" else "small"))
+    remedy = f'write --models_dir="{model.parent}" --model_size="{model.name}"'
+    with pytest.raises(CallError, match=f"^{model} is itself the folder of a model.*{remedy}"):
+        utils.check_model_size(name, model)
+    utils.check_model_size("355M", model)
+
+
+@pytest.mark.parametrize("name", ["124M", "tiny", "mine"])
+def test_a_file_is_no_models_dir(name, tmp_path):
+    """Nor is it a folder around one, or a model."""
+    (tmp_path / "file").touch()
+    (tmp_path / name).touch()
+    for models_dir in (tmp_path / "file", tmp_path / "file" / "models", tmp_path):
+        path = tmp_path / (name if models_dir == tmp_path else "file")
+        with pytest.raises(CallError, match=f"^{path} is a file, not a folder"):
+            utils.check_model_size(name, models_dir)
 
 
 def test_a_home_folder_is_expanded(model, monkeypatch):

@@ -454,7 +454,8 @@ def main():
     folder = folder_of(model_size, models_dir)
     if command == "verify":
         sys.exit(not verify(model_size, models_dir))
-    # To load a model means to download what is missing, and to check that gpt2.py can run it.
+    # To load a model is to download what is missing, and to check that gpt2.py can run it. What was
+    # loaded is not needed here.
     load_encoder_hparams_and_params(model_size, models_dir)
     console.write(f"{model_size} is in {folder}\n")
 

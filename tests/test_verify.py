@@ -170,7 +170,7 @@ def test_a_file_that_cannot_be_read_is_not_called_wrong(name, model, capsys, mon
     line = lines[openai_files.FILES.index(name)]
     assert line.endswith(f"not checked: Permission denied: {model / name}")
     assert total == f"small: no damage found in 5 of 6 files {UNSURE}"
-    with pytest.raises(OSError, match=f"^cannot read {model / name}: Permission denied. Fix that"):
+    with pytest.raises(OSError, match="^cannot read .*: Permission denied. Fix that"):
         load(model)
 
 
@@ -429,10 +429,10 @@ def test_a_misspelt_name_is_guessed(typed, meant):
 
 def test_the_bundled_model_lies_in_one_place(tmp_path, monkeypatch):
     """Each case is told as it is: another folder, none, and a model that was removed."""
-    elsewhere = f"^the model tiny is in {utils.MODELS_DIR}, not in {tmp_path}: leave out"
-    with pytest.raises(CallError, match=elsewhere):
+    elsewhere = f"the model tiny is in {utils.MODELS_DIR}, not in {tmp_path}: leave out"
+    with pytest.raises(CallError, match=re.escape(elsewhere)):
         utils.check_model_size("tiny", tmp_path)
-    with pytest.raises(CallError, match=f"^the folder {tmp_path / 'no'} does not exist"):
+    with pytest.raises(CallError, match="^the folder .*no does not exist"):
         utils.check_model_size("tiny", tmp_path / "no")
     monkeypatch.setattr(utils, "MODELS_DIR", str(tmp_path))
     for models_dir in (tmp_path, tmp_path / "no"):
@@ -448,7 +448,7 @@ def test_models_dir_is_not_the_folder_of_the_model(name, model):
     """What to write instead is said; but any folder will do for what can be downloaded."""
     model = model.rename(model.parent / ("124M" if name == "124M" else "small"))
     remedy = f'write --models_dir="{model.parent}" --model_size="{model.name}"'
-    with pytest.raises(CallError, match=f"^{model} is itself the folder of a model.*{remedy}"):
+    with pytest.raises(CallError, match=f"is itself the folder of a model.*{re.escape(remedy)}"):
         utils.check_model_size(name, model)
     utils.check_model_size("355M", model)
 
@@ -460,7 +460,7 @@ def test_a_file_is_no_models_dir(name, tmp_path):
     (tmp_path / name).touch()
     for models_dir in (tmp_path / "file", tmp_path / "file" / "models", tmp_path):
         path = tmp_path / (name if models_dir == tmp_path else "file")
-        with pytest.raises(CallError, match=f"^{path} is a file, not a folder"):
+        with pytest.raises(CallError, match=re.escape(f"{path} is a file, not a folder")):
             utils.check_model_size(name, models_dir)
 
 

@@ -1,4 +1,4 @@
-"""The command line of gpt2.py and walkthrough.py: its words, its help, and its notes.
+"""The command line of gpt2.py, walkthrough.py and utils.py: its words, its help, and its notes.
 
 `run` looks at the words of the command line once and hands them to Fire, which calls main.
 Fire alone would read every word as Python (the prompt `Hello, world` as a tuple, `1984` as a
@@ -12,7 +12,6 @@ import secrets
 import sys
 
 import console
-import utils
 from checks import CallError, shown
 
 HELP = """\
@@ -74,19 +73,22 @@ DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 QUOTES = "'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"
 
 
-def run(main, help_text=HELP):
-    """Calls main with what the command line says, and ends the process with its exit status."""
-    console.run(lambda: call(main, sys.argv[1:], help_text))
+def run(main, help_text=HELP, positional=("prompt",)):
+    """Calls main with what the command line says, and ends the process with its exit status.
+
+    positional: the options whose values may be given without a flag, in this order.
+    """
+    console.run(lambda: call(main, sys.argv[1:], help_text, positional))
 
 
-def call(main, words, help_text):
+def call(main, words, help_text, positional):
     """Calls main, through Fire, with the options that the words of the command line give."""
     options = inspect.signature(main).parameters
     if "-h" in words or "--help" in words:
         defaults = {name: option.default for name, option in options.items()}
         console.write(help_text.format(**defaults))
         return
-    given = read_words(words, options)
+    given = read_words(words, options, positional)
 
     import fire
 
@@ -96,7 +98,7 @@ def call(main, words, help_text):
         note_length(given, options)
 
 
-def read_words(words, options):
+def read_words(words, options, positional=("prompt",)):
     """The text given for each option: dict name -> str. Raises CallError for any other words."""
     given = {}
     remaining = iter(words)
@@ -115,9 +117,10 @@ def read_words(words, options):
             elif value == "" and name != "prompt":
                 raise CallError(f'--{name} needs a value: write --{name}="..."')
         else:
-            name, value = "prompt", word
-            if name in given:
-                raise CallError(too_many(words, given[name], word))
+            free = [name for name in positional if name not in given]
+            if not free:
+                raise CallError(too_many(words, given.get("prompt"), word))
+            name, value = free[0], word
         given[name] = value
     if given.get("prompt") == "-" and "--prompt=-" not in words:
         del given["prompt"]  # a hyphen alone stands for standard input
@@ -157,10 +160,8 @@ def unknown_flag(word, options):
         typed = f"there is no flag {shown(word)}"
     if near and " " not in word:
         return f"{typed}: did you mean --{near[0]}?"
-    return (
-        f"{typed}: the flags are --{', --'.join(flags)}; "
-        f"if you meant it as the prompt, write {as_prompt(word)}"
-    )
+    remedy = f"; if you meant it as the prompt, write {as_prompt(word)}" * ("prompt" in options)
+    return f"{typed}: the flags are --{', --'.join(flags)}{remedy}"
 
 
 def as_prompt(word):
@@ -170,7 +171,9 @@ def as_prompt(word):
 
 
 def too_many(words, prompt, word):
-    """What is wrong with a word after the prompt that belongs to no flag."""
+    """What is wrong with a word that belongs to no flag, and is not the prompt either."""
+    if prompt is None:
+        return f"there is a word too many: {shown(word)}"
     if prompt[:1] in (*QUOTES,) and any(other[-1:] in (*QUOTES,) for other in words):
         return (
             f"{shown(prompt)} begins with a quotation mark that this shell does not know: "
@@ -183,11 +186,6 @@ def too_many(words, prompt, word):
 
 
 # ---- What options mean ---------------------------------------------------------------------
-
-
-def check_model(model_size, models_dir):
-    """Raises CallError, which lists the models, unless model_size is one of them."""
-    utils.check_model_size(model_size, models_dir)
 
 
 def note_length(given, options):

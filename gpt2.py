@@ -40,15 +40,15 @@ better. This file only uses the result. The sizes given here are those of OpenAI
 called 124M because it has 124 million parameters.
 
 The model, the function `gpt2`, is called again and again while a text grows. At first it is given
-the prompt, and then, in each call, only the token that was added last. What it needs from earlier
-tokens is kept in a cache.
+the prompt, the text to be continued, and then, in each call, only the token that was added last.
+What it needs from earlier tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
 first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
 same everywhere. (Heads, queries, keys and values are explained at `attention`.)
 
     B  samples: texts that are written side by side, as a batch
-    T  tokens given to this call
+    T  tokens of each sample that are given to `gpt2` in one call
     S  tokens so far, from earlier calls and this one: at most 1,024, the context size (n_ctx)
     V  tokens in the vocabulary (n_vocab): 50,257
     K  tokens that sampling has not ruled out
@@ -59,8 +59,8 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1. Its
-parameters are a dict with g and b. ln_1 stands before attention, ln_2 before the mlp, and ln_f (f
+table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1, then
+multiplies it by g and adds b, its parameters. They are in a dict. ln_1 stands before attention, ln_2 before the mlp, and ln_f (f
 for final) after all layers. Names that begin with c_ are linear layers, dicts with a matrix w and a
 bias b. (A linear layer is just this matrix and bias, not one of the L layers.) weights.py shows the
 whole tree of parameters.
@@ -175,8 +175,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
         value   what it hands over to those that find it
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
-    scores of one query into shares, here called attention weights. The token that asks receives
-    the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1, that is 0.9
+    scores of one query into shares, here called attention weights. The token whose query it is
+    receives the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1, that is 0.9
     of the first value plus 0.1 of the second.
 
     H heads do this side by side, so that each can look for something different. A token has a
@@ -212,11 +212,11 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # A score is a sum of D products. If these products were independent, with mean 0 and variance
     # 1, the score would have the variance D, here 64, and the standard deviation sqrt(D), here 8.
-    # Scores would often lie 8 apart, and a score that is 8 higher gets e^8 times the weight, about
-    # 3,000 times. Nearly all weight would go to the best match, and the token could not combine
+    # Scores would often lie 8 apart, and a score that is 8 higher gets e^8, about 3,000, times the
+    # weight. Nearly all weight would go to the best match, and the token could not combine
     # what several others hand over. Divided by sqrt(D), the scores would have the variance 1. We
     # divide the query rather than the scores. The effect is the same, and it is usually less work:
-    # a query has D numbers, and S scores are made with it.
+    # D divisions for each query instead of S.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -274,7 +274,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     would go through all layers for each new token. With it, only the new token does. The cost of
     one more token then has two parts. First, the parameters are read from memory: 124 million
     numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is enough. wte is needed whole, for the logits.)
-    Reading them takes longer than calculating with them, and is most of the cost. Second, the
+    Reading them takes longer than the calculations for one token, so it is most of the cost. Second, the
     token's query is compared with S keys in every head. This takes longer as the text grows, but S
     never exceeds n_ctx.
 
@@ -367,7 +367,7 @@ def with_room(kv, n_past, S, B):
 def scale_by_temperature(logits, temperature):
     """Logits divided by temperature, float64 [V].
 
-    A temperature below 1 makes likely tokens likelier. Above 1, the probabilities get more equal.
+    A temperature below 1 makes likely tokens likelier. One above 1 makes all more equally likely.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
     at temperature 0.5, and 62% at temperature 2.
     """
@@ -430,10 +430,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Temperature and top-k change
-    the probabilities that top-p adds up. So top-p comes last: what it adds up is then what the
-    other two have left, the probabilities with which we would draw without top-p. (Temperature and
-    top-k could be swapped: the k likeliest tokens are the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p should add up the
+    probabilities with which we would draw without it. Temperature and top-k change these
+    probabilities, so both come before top-p. (Temperature and top-k could be swapped: the k
+    likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -444,8 +444,8 @@ def sample(logits, rng, temperature, top_k, top_p):
     # The Gumbel-max trick draws with the softmax probabilities: add to each logit a random number
     # of its own, -log(-log(u)) with u uniform between 0 and 1, and take the token with the largest
     # sum. It can be proved (not here) that each token wins with its softmax probability. rng.choice
-    # would do as well. But with this trick, logits and luck are two arrays, and a debugger shows by
-    # which of them a token won.
+    # would do as well. But with this trick, logits and luck are two arrays, so a debugger shows
+    # whether a token won by a high logit or by luck.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -471,8 +471,9 @@ def generate(
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
-    stop_id: the id that ends a text. Once a sample has drawn stop_id, it yields only stop_id. When
-    every sample has drawn it, generating ends. None: nothing ends a text early.
+    stop_id: the id of the token that marks the end of a text. The model may predict it like any
+    other. Once a sample has drawn stop_id, it yields only stop_id. When every sample has drawn it,
+    generating ends. None: nothing ends a text early.
     Raises ValueError if an argument is out of range, or if the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -510,7 +511,7 @@ def generate(
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
-        ended = next_ids == stop_id  # [B]; what has ended yields stop_id, and so stays ended
+        ended = next_ids == stop_id  # [B]; a sample that has ended yields stop_id: it stays ended
         if ended.all():
             return
         new_ids = next_ids[:, None]                                   # [B, 1]
@@ -531,7 +532,7 @@ def main(
 
     The command line gives every option as text. From Python, options may also be numbers.
     Raises ValueError if an option is wrong or a file of the model is damaged, and OSError if a
-    file cannot be read or fetched.
+    file cannot be read or downloaded.
     """
     # What is not about GPT-2 itself (options, prompts, printing, the files of the model) is in
     # these modules. They are imported here, and not at the top of the file, so that `import gpt2`
@@ -553,7 +554,7 @@ def main(
     if seed is not None:
         seed = checks.integer("seed", seed, lowest=0)
     models_dir = utils.MODELS_DIR if models_dir is None else models_dir
-    cli.check_model(model_size, models_dir)
+    utils.check_model_size(model_size, models_dir)
     # Without a prompt, this reads standard input. If that is a terminal, it returns None, and
     # prompts.session, below, asks for prompts.
     prompt = prompts.read_prompt(prompt)

@@ -413,44 +413,19 @@ def total_line(n_good, names, unsure):
     return f"no damage found in {files} ({which})"
 
 
-def read_words(words):
-    """What the command line says: (command, model_size, models_dir). Raises CallError.
+def main(command=None, model_size=None, models_dir=None):
+    """Downloads or verifies a model. `python utils.py --help` explains the options.
 
-    The model may also be given as in gpt2.py, with --model_size in front of it.
+    Raises ValueError for a wrong call and for what is wrong with the model, OSError if a file
+    cannot be read or downloaded.
     """
-    names, given = [], {}
-    remaining = iter(words)
-    for word in remaining:
-        flag, equals, value = word.partition("=")
-        name = flag.lstrip("-").replace("-", "_")
-        if not word.startswith("-"):
-            names.append(word)
-        elif not flag.startswith("--") or name not in ("model_size", "models_dir"):
-            near = difflib.get_close_matches(name, ("models_dir", "model_size", "help"), n=1)
-            remedy = f"did you mean --{near[0]}?" if near else "the only ones are in --help"
-            raise CallError(f"there is no flag {shown(flag)}: {remedy}")
-        elif name in given:
-            raise CallError(f"--{name} is given twice")
-        else:
-            given[name] = value if equals else next(remaining, "")
-            if given[name] == "" or given[name].startswith("--"):
-                raise CallError(f'--{name} has no value: write --{name}="..."')
-    if "model_size" in given:
-        names.append(given["model_size"])
-    if len(names) != 2 or names[0] not in ("download", "verify"):
-        words = shown(" ".join(names)) if names else "nothing"
+    if command not in ("download", "verify") or model_size is None:
+        given = " ".join(word for word in (command, model_size) if word is not None)
         raise CallError(
-            f"write download or verify and the name of one model, as in `python utils.py verify "
-            f"124M`, not {words}; `python utils.py --help` explains more"
+            "write download or verify and the name of a model, as in `python utils.py verify 124M`"
+            + f", not {shown(given)}" * bool(given)
         )
-    return *names, given.get("models_dir", MODELS_DIR)
-
-
-def main():
-    if "-h" in sys.argv[1:] or "--help" in sys.argv[1:]:
-        console.write(HELP)
-        return
-    command, model_size, models_dir = read_words(sys.argv[1:])
+    models_dir = MODELS_DIR if models_dir is None else models_dir
     folder = folder_of(model_size, models_dir)
     if command == "verify":
         sys.exit(not verify(model_size, models_dir))
@@ -461,4 +436,6 @@ def main():
 
 
 if __name__ == "__main__":
-    console.run(main)
+    import cli
+
+    cli.run(main, HELP, positional=("command", "model_size"))

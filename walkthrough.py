@@ -243,7 +243,7 @@ def main(
     given_p = checks.fraction("top_p", top_p)
     given_seed = checks.integer("seed", seed, lowest=0)
     where = utils.MODELS_DIR if models_dir is None else models_dir
-    cli.check_model(model_size, where)
+    utils.check_model_size(model_size, where)
     output = os.path.expanduser(output)
     check_output(output)
     prompt = prompts.read_prompt(prompt)

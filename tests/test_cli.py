@@ -205,7 +205,7 @@ def test_prompt_is_what_was_typed(call, encoded, prompt):
 def test_options_are_what_was_typed(call, monkeypatch):
     """Names that look like numbers stay names, and hyphens may stand for underscores."""
     given = {}
-    monkeypatch.setattr(cli, "check_model", lambda *model: given.update(model=model))
+    monkeypatch.setattr(utils, "check_model_size", lambda *model: given.update(model=model))
     monkeypatch.setattr(utils, "load_encoder_and_hparams", lambda *_: sys.exit("far enough"))
     assert call("Hi", "--models-dir=2024", "--model-size", "124").status == "far enough"
     assert given["model"] == ("124", "2024")

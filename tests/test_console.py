@@ -403,9 +403,9 @@ def test_a_mistake_in_a_file_of_ours_keeps_its_traceback(tmp_path, process):
 
 def test_a_package_without_its_first_file_is_one_line(tmp_path, process):
     """To Python, a folder without __init__.py is a package in which nothing is."""
-    (tmp_path / "numpy").mkdir()
-    (tmp_path / "regex").mkdir()
-    status, out, err = process("--help", python=["-S"], PYTHONPATH=str(tmp_path))
+    for name in ("numpy", "fire"):
+        (tmp_path / name).mkdir()
+    status, out, err = process("ROMEO:", python=["-S"], PYTHONPATH=str(tmp_path))
     assert (status, out) == (1, "")
     assert "its __init__.py is missing or cannot be read" in err and err.count("\n") == 1
 

@@ -60,10 +60,10 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
 table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1, then
-multiplies it by g and adds b, its parameters. They are in a dict. ln_1 stands before attention, ln_2 before the mlp, and ln_f (f
-for final) after all layers. Names that begin with c_ are linear layers, dicts with a matrix w and a
-bias b. (A linear layer is just this matrix and bias, not one of the L layers.) weights.py shows the
-whole tree of parameters.
+multiplies it by g and adds b, its parameters. They are in a dict. ln_1 stands before attention,
+ln_2 before the mlp, and ln_f (f for final) after all layers. Names that begin with c_ are linear
+layers, dicts with a matrix w and a bias b. (A linear layer is just this matrix and bias, not one of
+the L layers.) weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -176,8 +176,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
     scores of one query into shares, here called attention weights. The token whose query it is
-    receives the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1, that is 0.9
-    of the first value plus 0.1 of the second.
+    receives the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1,
+    that is 0.9 of the first value plus 0.1 of the second.
 
     H heads do this side by side, so that each can look for something different. A token has a
     separate query, key and value in each head, D numbers each. c_attn makes those of all heads at
@@ -274,9 +274,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     would go through all layers for each new token. With it, only the new token does. The cost of
     one more token then has two parts. First, the parameters are read from memory: 124 million
     numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is enough. wte is needed whole, for the logits.)
-    Reading them takes longer than the calculations for one token, so it is most of the cost. Second, the
-    token's query is compared with S keys in every head. This takes longer as the text grows, but S
-    never exceeds n_ctx.
+    Reading them takes longer than the calculations for one token, so it is most of the cost.
+    Second, the token's query is compared with S keys in every head. This takes longer as the text
+    grows, but S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never

@@ -363,17 +363,17 @@ def verify(model_size, models_dir=MODELS_DIR):
     check_is_begun(folder, names)
     failed = {}  # name of a file -> what is the matter with it
     for name in names:
-        path = os.path.join(folder, name)
-        n_bytes = os.path.getsize(path) if os.path.isfile(path) else 0
+        n_bytes = 0
         failed_before = [other for other in checked_by.get(name, []) if other in failed]
         try:
-            if not os.path.isfile(path):
-                failed[name], result = "is missing", "WRONG: missing"
-            elif failed_before:
+            n_bytes = os.path.getsize(os.path.join(folder, name))
+            if failed_before:
                 reason = f"because {failed_before[0]} {failed[failed_before[0]]}"
                 failed[name], result = "was not checked", f"not checked, {reason}"
             else:
                 result = f"ok: {reader.check_file(folder, name)}"
+        except FileNotFoundError:
+            failed[name], result = "is missing", "WRONG: missing"
         except OSError as error:
             failed[name], result = "cannot be read", f"not checked: {console.in_words(error)}"
         except ValueError as error:

@@ -39,8 +39,8 @@ usage: python utils.py download MODEL [--models_dir DIR]
       Checks all files of a model that is here.
   MODEL
       124M, 355M, 774M and 1558M are OpenAI's models, which can be downloaded (0.5, 1.4, 3.1 or
-      6.2 GB). The environment variable GPT2_BASE_URL names another place to download from. Any
-      other name is that of a folder in models_dir.
+      6.2 GB; their licence is a modified MIT licence). To download from somewhere else, set the
+      environment variable GPT2_BASE_URL. Any other name must be that of a folder in models_dir.
   --models_dir DIR
       The folder that holds the models. Default: the folder "models" beside utils.py.
   -h, --help

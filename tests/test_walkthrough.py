@@ -169,9 +169,11 @@ def test_help_tells_the_limits_and_the_defaults(tmp_path):
 )
 def test_pipes_and_closed_streams(tmp_path, line, status, size, message):
     """A pipe or standard output gets the page as it is, and nothing else is written there."""
-    page = f"{shlex.quote(sys.executable)} {ROOT / 'walkthrough.py'} a --n_tokens_to_generate 1"
-    script = line.replace("$PAGE", page)
-    done = subprocess.run([BASH, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    program = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'walkthrough.py'))}"
+    script = line.replace("$PAGE", f"{program} a --n_tokens_to_generate 1")
+    done = subprocess.run(
+        [BASH, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stdout) == (status, "")
     assert message in done.stderr and done.stderr.count("\n") == bool(message)
     written = tmp_path / "page"

@@ -31,8 +31,8 @@ The index is a sorted table of keys and values, in the file format of LevelDB, a
 
 It is read from its end. The footer always has 48 bytes, and says where the index block is. The
 index block says where each data block is. The data blocks hold the table. (The index of 124M,
-OpenAI's smallest GPT-2, has a single data block. The metaindex is empty: LevelDB has a use for it,
-but TensorFlow has not.)
+OpenAI's smallest GPT-2, has a single data block. The metaindex is empty: LevelDB uses it,
+TensorFlow does not.)
 
     footer   the handle of the metaindex, the handle of the index block, zeros up to byte 40, and
              in the last 8 bytes a number that marks such files, MAGIC
@@ -49,10 +49,10 @@ but TensorFlow has not.)
 
 Neighbouring keys are alike, so an entry leaves out what its key shares with the key before it.
 After "model/h0/attn/c_attn/b", the entry of "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and
-the single key byte "w". In a data block, the first entry and every 16th after it are restarts: they
-share nothing, so that a search can begin there, and the list at the end of the block says where
-they are. The functions below read every entry, so they need only the length of this list, which
-tells where the entries end.
+the single key byte "w". In a data block, the first entry and every 16th after it are restarts (in
+the index block, every entry is one): they share nothing, so that a search can begin there, and the
+list at the end of the block says where they are. The functions below read every entry, so they need
+only the length of this list, which tells where the entries end.
 
 In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
 In the index block a value is the handle of a data block. The key beside it is not the name of a
@@ -123,8 +123,9 @@ def read_prefix(path):
     is used. Raises ValueError if the file gives no name.
     """
     text = read_text(path, errors="replace")
-    # (?:.*[/\\:])? matches all of the path before its last part, if there is such a path. The name
-    # itself has no control characters.
+    # (?:.*[/\\:])? matches what stands before the last part of a path, up to a slash, a backslash
+    # or a colon (as in C:). The name itself may have no control characters, since error messages
+    # show it.
     match = re.search(r'^model_checkpoint_path: *"(?:.*[/\\:])?([^"/\\:\0-\x1f]+)"', text, re.M)
     if match is None:
         raise ValueError(f'{path} has no line model_checkpoint_path: "..."')
@@ -134,9 +135,9 @@ def read_prefix(path):
 # ---- The index, from its smallest part up --------------------------------------------------
 #
 # The bytes may be anything: a damaged index, a web page, a file made to do harm. The functions
-# below trust no byte. Whatever the bytes are, these functions use no more memory than in proportion
-# to the size of the file, and raise ValueError if something is wrong. Their error messages call the
-# file "it"; `read_index` puts its path in front.
+# below trust no byte. Whatever the bytes are, the memory that these functions use stays in
+# proportion to the size of the file, and ValueError is raised if something is wrong. Their error
+# messages call the file "it"; `read_index` puts its path in front.
 
 
 def take(data, position, size):
@@ -318,10 +319,10 @@ def check_tensors(path, tensors, hparams):
             )
         if tensor_shape != shape:
             raise ValueError(
-                f"{path}: {name} has the shape {tensor_shape}, but by hparams.json it is {shape}"
+                f"{path}: {name} has the shape {tensor_shape}, but hparams.json says {shape}"
             )
         if size != 4 * math.prod(shape):
-            raise ValueError(f"{path}: {name} has {size:,} bytes, too few or many for {shape}")
+            raise ValueError(f"{path}: {name} has {size:,} bytes, which do not fit {shape}")
 
     map_tree(check, shapes_of(hparams))  # calls check with the name and the shape of each weight
     # Layers are named h0, h1, h2, ..., so this would be a weight of one layer too many.
@@ -352,7 +353,7 @@ def bytes_of(tensor, data):
 
 
 def build_params(data, tensors, hparams):
-    """The tree of weights that weights.py shows: float32 arrays in the memory of `data`.
+    """The weights as a tree (see weights.py) of float32 arrays that share the memory of `data`.
 
     No numbers are copied: the file already holds them as little-endian float32. The 1 in front of a
     matrix's stored shape is dropped.
@@ -369,7 +370,7 @@ def check_data(path, tensors, hparams):
 
     tensors must have passed `check_tensors`. Raises ValueError if a checksum differs, or if a
     weight of the model is infinite or not a number. Strings, which TensorFlow may have saved too,
-    have another kind of checksum and are left out. Empty tensors have none.
+    have another kind of checksum and are left out. Empty tensors have no checksum; they only count.
     """
     data = map_data(path, tensors)
     numeric = {name: tensors[name] for name in tensors if tensors[name]["dtype"] != STRING}
@@ -399,8 +400,7 @@ def check_data(path, tensors, hparams):
 # multiple of four, zeros in front fill it up. Zeros in front of a number change nothing.) The first
 # bit of the long number, its highest, is the lowest bit of the first word. So a word stands
 # backwards in the long number: from right to left, compared with how Python shows it. For example,
-# the byte 0b00000011 begins the long number with the bits 11000000. A word is shorter than the
-# divisor, so it is its own remainder.
+# the byte 0b00000011 begins the long number with the bits 11000000.
 #
 # Below, to shift a word by n words means: to take the remainder of this word followed by n words of
 # zeros. Why this is of use: 123 is 100 + 20 + 3. In the same way, write each word of the data with
@@ -411,17 +411,19 @@ def check_data(path, tensors, hparams):
 #
 # (Nothing is carried, so the xor of two remainders is no longer than they are, and needs no further
 # division.) So the remainder of the data is the xor of its words, each shifted by the number of
-# words after it.
+# words after it. (The last word is shifted by none: it is shorter than the divisor, so it is its
+# own remainder.)
 #
 # To shift by n words and then by m words is the same as to shift by n + m words. Taking the
-# remainder after the first shift only removes a multiple of the divisor. With zeros after it, this
-# is still a multiple of the divisor, so it does not change the second remainder.
+# remainder after the first shift only removes a multiple of the divisor. A multiple with zeros
+# after it is still a multiple, so what was removed could not have changed the second remainder.
 #
-# NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. The first
-# row is shifted by ROW words and xor-ed with the second, the result is shifted and xor-ed with the
-# third, and so on until one row remains. Then the first half of this row is shifted and xor-ed with
-# the second half, again and again, until one word remains. With rows of 4 words, the rows "a b c d"
-# and "e f g h" go like this ("+" is xor, "a<4" is a, shifted by 4 words):
+# NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. Each word
+# of the first row is shifted by ROW words and xor-ed with the word below it, the result is shifted
+# and xor-ed with the word in the third row, and so on until one row remains. Then each word of the
+# first half is shifted by the length of a half and xor-ed with its word in the second half, again
+# and again, until one word remains. With rows of 4 words, the rows "a b c d" and "e f g h" go like
+# this ("+" is xor, "a<4" is a, shifted by 4 words):
 #
 #     a<4 + e   b<4 + f   c<4 + g   d<4 + h     one row: call it i j k l
 #     i<2 + k   j<2 + l                         half a row: m n
@@ -431,17 +433,18 @@ def check_data(path, tensors, hparams):
 #
 # ROW is a power of two, so all shifts are by 1, 2, 4, 8, ... words.
 #
-# The standard has three more rules. Before the division, the first 32 bits of the data are
-# inverted, that is, xor-ed with 0xFFFFFFFF. A word of zeros follows the data. And all bits of the
-# remainder are inverted.
+# The standard of CRC-32C, RFC 3720, has three more rules. Before the division, the first 32 bits of
+# the data are inverted, that is, xor-ed with 0xFFFFFFFF. A word of zeros follows the data. And all
+# bits of the remainder are inverted.
 #
-# For the first of these rules, four bytes stand directly in front of the data: START. Followed by
-# 32 zero bits, they have the remainder 0xFFFFFFFF. So they have the same effect as inverting the
-# first 32 bits of the data, wherever these bits lie in the words. The zeros that fill up the words,
-# and a row, stand in front of START.
+# For the first of these rules, four bytes stand directly in front of the data: START. START
+# followed by 32 zero bits has the remainder 0xFFFFFFFF. So, for the division, START may be replaced
+# by 32 ones in the 32 places after it. These are the places of the first 32 bits of the data.
+# Xor-ed with ones, these bits are inverted. All zeros that fill up a word or a row stand in front
+# of START, where they change nothing.
 
 ROW = 2**14  # words
-DIVISOR = 0x82F63B78  # from RFC 3720, without its top bit, and with the bits in the order above
+DIVISOR = 0x82F63B78  # without its top bit, and with the bits in the order above
 START = b"\x54\x64\x1f\x64"
 MASK = 0xA282EAD8  # from tensorflow/core/lib/hash/crc32c.h
 

@@ -10,8 +10,8 @@ punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's v
 of 50,257 tokens. A token's id is its number in this list. A common word is one token. A rare word
 is cut into several: below, three words become four tokens. The model itself sees only ids.
 
-This picture shows how one token is made. On its right are the shapes of arrays. Their letters are
-explained after it.
+This picture shows how one token is made. On the right of it are the shapes of the arrays. The
+letters in them are explained below.
 
     "Alan Turing theorized"                 the text
        |  the tokenizer
@@ -40,8 +40,8 @@ better. This file only uses the result. The sizes given here are those of OpenAI
 called 124M because it has 124 million parameters.
 
 The model, the function `gpt2`, is called again and again while a text grows. At first it is given
-the prompt, the text to be continued, and then, in each call, only the token that was added last.
-What it needs from earlier tokens is kept in a cache.
+the prompt, the text to be continued (a long prompt in pieces), and then, in each call, only the
+token that was added last. What it needs from earlier tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
 first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
@@ -69,9 +69,9 @@ The functions come smallest part first: the parts of a layer, a layer, the model
 that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
-# Not a part of GPT-2: this sets up the terminal. It comes before the other imports, so that a
-# missing package leads to one line of explanation instead of a traceback. (sys.path.insert is for
-# `python -P`, which would not find the files beside this one.)
+# Not a part of GPT-2: this sets up the terminal. It also makes sure that a missing package is
+# reported in one line, not with a traceback. So it must come before the other imports. (The line
+# with sys.path is for `python -P`, which would not find the files beside this one.)
 if __name__ == "__main__":
     import os
     import sys
@@ -101,7 +101,7 @@ def gelu(x):
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
     z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)), the form given by
-    Hendrycks and Gimpel, arXiv 1606.08415, but NumPy computes it faster.
+    Hendrycks and Gimpel, arXiv 1606.08415, but NumPy computes our form faster.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -180,9 +180,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     that is 0.9 of the first value plus 0.1 of the second.
 
     H heads do this side by side, so that each can look for something different. A token has a
-    separate query, key and value in each head, D numbers each. c_attn makes those of all heads at
-    once, from the token's whole vector: 3C numbers, which are then cut up. At the end c_proj mixes
-    what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
+    separate query, key and value in each head, D numbers each. From the token's whole vector,
+    c_attn makes those of all heads at once. These are 3C numbers, which are then cut up. At the end
+    c_proj mixes what the heads found into one vector. (Not the c_proj of the mlp: each part has its
+    own.)
 
     The keys and values of tokens from earlier calls are not computed again. They are kept in the KV
     cache, and the queries of the T new tokens are compared with the keys of all S tokens. (`gpt2`,
@@ -288,8 +289,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     After a call with one sample, the next may have B samples: with_room, below, then copies the
     cache for each of them. So a prompt that they share is computed only once.
 
-    Always pass the cache that the last call returned, never an earlier one. Both usually share the
-    same array kv, so going on from the earlier one would overwrite what the later one needs.
+    Always pass the cache that the last call returned, never an earlier one. The two share one array
+    kv, unless with_room has made a copy in between. So going on from the earlier one would
+    overwrite what the later one needs.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -325,9 +327,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
     # The only unknown token is the one after the last, so from here on only the last vector is
-    # used. (For one position, the logits take V * C = 39 million multiplications. All 12 layers
-    # together take 85 million. For the other positions, the 39 million would be wasted.) Like
-    # everything that is read from x, the last vector first goes through a layer norm.
+    # used. (Every position could have logits, for the token after it, but those tokens are known
+    # already. For one position, the logits take V * C = 39 million multiplications. The matrices of
+    # all 12 layers, each with 12 * C * C numbers, take 85 million.) Like everything that is read
+    # from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
@@ -359,9 +362,10 @@ def with_room(kv, n_past, S, B):
 #
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
 # fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
-# probabilities that softmax makes of the logits. Temperature, top-k and top-p change these
-# probabilities first. Each takes the logits of one sample, [V], and returns new ones. A token that
-# may no longer be picked has the logit -inf, which softmax turns into the probability 0.
+# probabilities that softmax makes from the logits. Before the draw, temperature, top-k and top-p
+# may change these probabilities. They do so by changing the logits: each takes the logits of one
+# sample, [V], and returns new ones. A token that may no longer be picked has the logit -inf, which
+# softmax turns into the probability 0.
 
 
 def scale_by_temperature(logits, temperature):
@@ -397,7 +401,7 @@ def keep_only(logits, ids):
 
 
 def keep_top_k(logits, k):
-    """Top-k: keeps the k likeliest tokens, and sets the rest to -inf, [V]. k = 0 keeps all."""
+    """Top-k: keeps the k likeliest tokens. The other logits become -inf, [V]. k = 0 keeps all."""
     if k == 0 or k >= len(logits):
         return logits
     # For speed only: rank only the tokens whose logit is at least the k-th largest, not all 50,257.
@@ -414,7 +418,7 @@ def keep_top_p(logits, p):
     most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not
     reach 0.7, but 0.5 + 0.3 does. p = 1 keeps all. Top-p is from Holtzman et al. 2019, arXiv
     1904.09751. (OpenAI's own script leaves out the token that takes the sum beyond p: in this
-    example, it keeps only the first. It always keeps at least one.)
+    example, it keeps only the first. That script, too, always keeps at least one.)
     """
     if p == 1:
         return logits
@@ -479,12 +483,12 @@ def generate(
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
     and only then does each sample get its own copy of the cache.
 
-    A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become
-    a new prompt, with no cache. Dropping the oldest token from the cache would not help: all others
+    A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become a
+    new prompt, with no cache. Dropping the oldest token from the cache would not help: all others
     would have to move down by one position, but their keys and values were computed with their old
-    positions, and from vectors that had seen the dropped token. Half is a compromise. If more
-    tokens were kept, the positions would run out again sooner, and a new prompt would have to be
-    computed more often. If fewer were kept, the model would know less of its own text.
+    positions, and from vectors that contain something of the dropped token. Half is a compromise.
+    If more tokens were kept, the positions would run out again sooner, and a new prompt would have
+    to be computed more often. If fewer were kept, the model would know less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -511,7 +515,7 @@ def generate(
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
-        ended = next_ids == stop_id  # [B]; a sample that has ended yields stop_id: it stays ended
+        ended = next_ids == stop_id  # [B]; a sample that had ended was given stop_id: it stays so
         if ended.all():
             return
         new_ids = next_ids[:, None]                                   # [B, 1]

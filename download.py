@@ -8,15 +8,16 @@ download breaks off, these are the rules:
 
 - What has come is kept. A part of 1,000 bytes is continued with a request for "bytes=1000-". If the
   server can only send the whole file, its first 1,000 bytes are skipped.
-- There are up to four more tries, after pauses of 1, 2, 4 and 8 seconds. Whenever new bytes have
-  come, all four are available again. A server that has an error of its own (a status of 500 or
-  more), or that is busy (408 or 429), is asked again too. It may ask for longer pauses.
-- The program gives up within 10 seconds if it cannot reach the server. If the server can be reached
-  but stays silent, that takes 21 seconds, or 33 if bytes had come before.
+- There are up to four more tries, after pauses of 1, 2, 4 and 8 seconds, as far as the times below
+  allow. Whenever new bytes have come, all four are available again. A server that has an error of
+  its own (a status of 500 or more), or that is busy (408 or 429), is asked again too. It may ask
+  for longer pauses.
+- If the server cannot be reached at all, the program gives up within 10 seconds. If the server can
+  be reached but stays silent, it gives up after 21 seconds, or after 33 if bytes had come before.
 - The next run continues the part, too. If the check then refuses the complete file, the old bytes
   may be the wrong ones: the part is deleted, and the file is downloaded once more.
-- All else ends the download at once: any other status, such as 404, a file with the wrong size or
-  content, a full disk.
+- All else ends the download at once: any other status, such as 404, a new file with the wrong size
+  or content, a full disk.
 """
 
 import contextlib
@@ -47,9 +48,9 @@ LONGEST_PAUSE = 60  # the longest one that a busy server can ask for
 UNREACHABLE = 10  # for all tries together, while there is no connection
 SILENT = 25  # for all tries together, while there are connections, but no bytes
 
-# A server that cannot send the rest of a file has one of these statuses: 206 (a part of the file)
-# if it sends another part than the one we asked for, 416 (range not satisfiable) if it sends none.
-# Then we ask for the whole file.
+# A server that cannot send the rest of a file answers 206 with other bytes than we asked for, or
+# 416 (range not satisfiable) with none. Then we ask for the whole file. (206 with the right bytes
+# is no error.)
 NO_RANGE = (206, 416)
 
 
@@ -97,8 +98,8 @@ def root_cause(error):
 def ask(url, login, ask_from):
     """The server's answer to a request for the bytes of a file from number `ask_from` on.
 
-    Its body is still to be read, from its `raw`. Raises requests.RequestException if there is no
-    answer.
+    Its body has not been read yet: read it from `raw`. Raises requests.RequestException if there is
+    no answer.
     """
     headers = {"Accept-Encoding": "identity"}  # not compressed
     if ask_from > 0:
@@ -107,8 +108,8 @@ def ask(url, login, ask_from):
     try:
         with requests.Session() as session:
             # The proxies of the environment are used. The logins in ~/.netrc are not, not even for
-            # a mirror: they may be meant for another server, and OpenAI's server refuses every
-            # request with a login.
+            # a mirror: a "default" login there would be sent to any server, and OpenAI's server
+            # refuses every request with a login.
             settings = session.merge_environment_settings(
                 url, proxies={}, stream=True, verify=None, cert=None
             )
@@ -122,10 +123,10 @@ def ask(url, login, ask_from):
         raise requests.RequestException(root_cause(error)) from None
 
 
-def read_headers(response, ask_from):
+def read_headers(response, n_here):
     """The first byte that an answer brings, and the size of the whole file, None if unknown.
 
-    The first byte is number `ask_from`, or number 0 if the server sends the whole file. Raises
+    The first byte is number `n_here`, or number 0 if the server sends the whole file. Raises
     requests.HTTPError for any other answer.
     """
     # The numbers in the headers are not those of the file if the server has compressed it.
@@ -136,10 +137,10 @@ def read_headers(response, ask_from):
         return 0, int(length) if is_size else None
 
     content_range = response.headers.get("Content-Range", "")
-    match = re.fullmatch(rf"bytes {ask_from}-(\d{{1,18}})/(\d{{1,18}})", content_range)
+    match = re.fullmatch(rf"bytes {n_here}-(\d{{1,18}})/(\d{{1,18}})", content_range)
     if response.status_code == 206 and match and not is_encoded:
         if int(match[1]) + 1 == int(match[2]):  # to the last byte, as asked
-            return ask_from, int(match[2])
+            return n_here, int(match[2])
     answer = f"{response.status_code} {response.reason} {content_range}".strip()
     raise requests.HTTPError(f"the server answered {answer}", response=response)
 
@@ -161,7 +162,8 @@ def receive(url, login, part, by_range, size, bar):
         return
     with ask(url, login, n_here if by_range else 0) as response:
         # If there is nothing after the part, the server answers 416 and the size of the file. The
-        # part is the whole file then. (A `size` that differs is noticed by the caller's check.)
+        # part is the whole file then. (If `size` says otherwise, the caller's check will refuse
+        # it.)
         if n_here > 0 and response.headers.get("Content-Range") == f"bytes */{n_here}":
             return
         position, full_size = read_headers(response, n_here)
@@ -177,11 +179,11 @@ def receive(url, login, part, by_range, size, bar):
         open(part, "ab").close()  # creates the part if need be; "r+b" cannot, "wb" would empty it
         with open(part, "r+b") as file:
             file.seek(n_here)
-            # read1 returns what has come. An old urllib3 has only read, which waits for all bytes.
+            # read1 returns what has come. An old urllib3 has only read, which waits for all 4,096.
             read = getattr(response.raw, "read1", response.raw.read)
             try:
                 while chunk := read(2**12, decode_content=True):
-                    new = chunk[max(0, n_here - position) :]  # without what the part has already
+                    new = chunk[max(0, n_here - position) :]  # without what the part already has
                     file.write(new)
                     bar.update(len(new))
                     position += len(chunk)
@@ -211,16 +213,18 @@ def complete(url, login, part, size, bar):
 
     Raises as `receive` does.
 
-    When it gives up: a new try has to end, even if it takes as long as it may, before UNREACHABLE
-    or SILENT seconds have passed since the last sign of life. Some examples, in seconds:
+    When it gives up: a new try is begun only if it would end in time even if it took as long as it
+    may, that is, within UNREACHABLE or SILENT seconds of the last sign of life. Some examples, in
+    seconds:
 
     no connection, each try fails at once    tries at 0, 1 and 3; gives up at 3
     no connection, each try waits for 3      tries at 0 and 4; gives up at 7
     connected, no byte comes                 tries at 0 and 11; gives up at 21
-    connected, the last byte came at 0       new tries at 11 and 23; gives up at 33
+    connected, the last byte came at 0       this try ends at 10; new tries at 11 and 23; gives up
+                                             at 33
     """
     size_at_start = largest_size = size_of(part)
-    last_sign = time.monotonic()  # of life: the last time when bytes or a status came
+    last_sign = time.monotonic()  # of life: when the last try ended that brought bytes or a status
     pauses = [*PAUSES]
     by_range = True  # ask for the missing bytes only
     while True:
@@ -230,6 +234,7 @@ def complete(url, login, part, size, bar):
             now = time.monotonic()
             if size_of(part) > largest_size:
                 largest_size, last_sign, pauses = size_of(part), now, [*PAUSES]
+            # Any other error, such as an invalid address, would only come again.
             kinds = (requests.HTTPError, requests.ConnectionError, requests.Timeout)
             if not pauses or not isinstance(error, kinds):
                 raise
@@ -247,7 +252,7 @@ def complete(url, login, part, size, bar):
                 has_grown = largest_size > size_at_start
                 if was_there or has_grown:  # so there is, or was, a connection
                     patience, timeout = SILENT, READ_TIMEOUT
-                if now + pause + timeout > last_sign + patience:
+                if now + pause + timeout >= last_sign + patience:
                     raise
             bar.clear()
             host = urlsplit(url).netloc

@@ -36,22 +36,22 @@ list:
 OpenAI made the list before the model was trained, by counting. In a large collection of texts, cut
 into pieces as in step 1, the most frequent pair of neighbours was joined everywhere, then the pair
 that had become the most frequent, and so on, 50,000 times. Each joined pair was added to the list.
-So the lower the rank of a pair, the more frequent it was when it was joined.
+So frequent pairs have low ranks.
 
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
 character, a space as "Ġ": see `byte_alphabet`.
 
-    vocab.bpe       #version: 0.2     a version,
-                    Ġ t               then the merges in order of rank: two tokens on each line,
-                    Ġ a               with a real space between them
+    vocab.bpe       #version: 0.2     <- a version
+                    Ġ t               <- the merge of rank 0: of "Ġ" and "t", with a space between
+                    Ġ a               <- the merge of rank 1
                     h e
                     ...
 
     encoder.json    {"!": 0, ..., "Ġworld": 995, ..., "Hello": 15496, ..., "<|endoftext|>": 50256}
 
 encoder.json has an id for each of the 50,257 tokens: the 256 single bytes, the 50,000 tokens that
-the merges make (no two merges make the same), and <|endoftext|>. The token <|endoftext|> marks the
-end of a text. It stood between the texts that the model was trained on. When the model writes a
+the merges make (each merge makes a different one), and <|endoftext|>. The token <|endoftext|> marks
+the end of a text. It stood between the texts that the model was trained on. When the model writes a
 text, it produces this token where it considers the text finished. No merge makes this token, so
 `encode` never returns its id.
 
@@ -84,8 +84,9 @@ PIECE = regex.compile(
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # white space that no visible character follows. So of a run before a
-                             #   word, all but the last space: "a   b" becomes "a", "  ", " b"
+    | \s+(?!\S)              # white space at the end of the text; elsewhere, white space without
+                             #   its last character, which is left for the next piece:
+                             #   "a   b" becomes "a", "  ", " b"
     | \s+                    # any other white space, such as the newline in "a\nb"
     """,
     regex.VERBOSE,
@@ -109,7 +110,7 @@ def merge(piece, ranks):
         before   -1    0    1    -    2      -1: no token is before this one
         after     1    2    4    -    5       5: no token comes after this one
 
-    "-" is an old value that is not used any more, because no token stands at that place.
+    "-" is an old value. It does not matter any more, because no token stands at that place.
 
     Searching all pairs for the lowest rank before each merge would take n * n time for n bytes.
     Instead, the pairs wait in a heap, `candidates`, as (rank, place of the left token). A heap
@@ -155,8 +156,9 @@ def merge(piece, ranks):
 class Encoder:
     """A vocabulary, with `encode` and `decode`.
 
-    tokens[id] holds the bytes of the token with that id. end_of_text is the id of <|endoftext|>:
-    gpt2.py begins a text with it if the prompt is empty, and ends a text where the model draws it.
+    tokens[id] holds the bytes of the token with that id. end_of_text is the id of <|endoftext|>.
+    gpt2.py starts from it if there is no text to continue, since a new text came after it in
+    training, and stops where the model produces it.
     """
 
     def __init__(self, tokens, ranks):
@@ -179,10 +181,10 @@ class Encoder:
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
         treated as 13 ordinary characters.
 
-        UTF-16 writes some characters, such as emoji, as two halves, called surrogates. A Python
-        string may hold such halves, for example from JSON that was cut between them, but UTF-8
-        cannot write them. Two matching halves are joined into their character. A single half
-        becomes U+FFFD, the replacement character "�".
+        A Python string may hold surrogates, which UTF-8 cannot write. They are the two halves in
+        which UTF-16, and also JSON, write characters such as emoji. If JSON was cut between the
+        halves, a single one is left. Here, two matching halves are joined into their character. A
+        single half becomes U+FFFD, the replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
@@ -218,12 +220,12 @@ class Encoder:
 def byte_alphabet():
     """The character that stands for each byte in the two files: a list of 256 characters.
 
-    Some bytes are invisible in a text, and vocab.bpe uses spaces and newlines to separate its
-    entries. So the files write each byte as a visible character. For 188 of the bytes there is a
-    visible character with the same code (Unicode code point), and the byte is written as that
-    character: 0x48 as "H". The other 68 are written, in order, as the characters from U+0100 on.
-    The space is the 33rd of these 68 bytes, so it is written as U+0120, which is "Ġ". The newline
-    is the 11th, and is written as U+010A, "Ċ".
+    Some bytes, taken as characters, would be invisible, and vocab.bpe uses spaces and newlines to
+    separate its entries. So the files write each byte as a visible character. For 188 of the bytes
+    there is a visible character with the same code (Unicode code point), and the byte is written as
+    that character: 0x48 as "H". The other 68 are written, in order, as the characters from U+0100
+    on. The space is the 33rd of these 68 bytes, so it is written as U+0120, which is "Ġ". The
+    newline is the 11th, and is written as U+010A, "Ċ".
     """
     # All but control characters, the space, the no-break space (0xA0) and the soft hyphen (0xAD).
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
@@ -252,8 +254,8 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
-    # Each character of a name stands for a byte. `translate` replaces it by the character whose
-    # code is this byte ("Ġ" by " "), and Latin-1 encodes this character as this one byte (b" ").
+    # `translate` replaces each character of a name by the one whose code is the byte that it stands
+    # for ("Ġ" by " "). Latin-1 then encodes every character as the byte with its code (b" ").
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 

@@ -39,7 +39,9 @@ def hold(folder):
         yield
     finally:
         if file is not None:
-            if os.name == "nt":  # Windows cannot remove an open file
+            # The file is removed while it is still locked, so that nobody locks a file that is
+            # about to go. Only Windows cannot remove an open file.
+            if os.name == "nt":
                 file.close()
             with contextlib.suppress(OSError):
                 os.remove(path)
@@ -75,14 +77,14 @@ def open_locked(path):
             time.sleep(1)
         elif os.path.exists(path):
             # In rare cases, what is there now is the new file of a third process, and we have
-            # locked the old one, which is removed. Then both go on, which does no harm.
+            # locked the old one, which has been removed. Then both go on, which does no harm.
             return file
         else:  # we hold the lock on a file that the process before us has just removed
             file.close()
 
 
 def lock(file):
-    """Locks an open file. False if another process has locked it."""
+    """Locks an open file, if that is possible. False if another process has locked it."""
     try:
         if os.name == "nt":
             import msvcrt

@@ -39,9 +39,9 @@ from the tokens before it, and its parameters were changed, little by little, to
 better. This file only uses the result. The sizes given here are those of OpenAI's smallest GPT-2,
 called 124M because it has 124 million parameters.
 
-The model, the function `gpt2`, is called again and again while a text grows. At first it is given
-the prompt, the text to be continued (a long prompt in pieces), and then, in each call, only the
-token that was added last. What it needs from earlier tokens is kept in a cache.
+The model, the function `gpt2`, is called again and again while a text grows. First it is given the
+prompt, which is the text to be continued (a long one in pieces). After that, each call gets only
+the token that was added last. What it needs from earlier tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
 first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
@@ -60,10 +60,10 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
 table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1, then
-multiplies it by g and adds b, its parameters. They are in a dict. ln_1 stands before attention,
-ln_2 before the mlp, and ln_f (f for final) after all layers. Names that begin with c_ are linear
-layers, dicts with a matrix w and a bias b. (A linear layer is just this matrix and bias, not one of
-the L layers.) weights.py shows the whole tree of parameters.
+multiplies it by g and adds b. Each layer norm has its own g and b, in a dict. There are three
+kinds: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
+Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear layer is
+just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -175,8 +175,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
         value   what it hands over to those that find it
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
-    scores of one query into shares, here called attention weights. The token whose query it is
-    receives the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1,
+    scores of one query into shares, here called attention weights. The token that the query belongs
+    to receives the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1,
     that is 0.9 of the first value plus 0.1 of the second.
 
     H heads do this side by side, so that each can look for something different. A token has a
@@ -192,9 +192,9 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
     the new token may look at, and -inf in the columns of tokens that come after it in the text.
     Softmax turns -inf into the weight 0. The mask is the same for all samples and heads.
-    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. It already
-    holds the keys and values of earlier calls, and its last T places are free. It is a view: what
-    is written into it is written into the cache.
+    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Along the
+    axis S there is a place for each token. Those of earlier calls are filled, the last T are still
+    free. It is a view: what is written into it is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
@@ -213,11 +213,11 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # A score is a sum of D products. If these products were independent, with mean 0 and variance
     # 1, the score would have the variance D, here 64, and the standard deviation sqrt(D), here 8.
-    # Scores would often lie 8 apart, and a score that is 8 higher gets e^8, about 3,000, times the
-    # weight. Nearly all weight would go to the best match, and the token could not combine
-    # what several others hand over. Divided by sqrt(D), the scores would have the variance 1. We
-    # divide the query rather than the scores. The effect is the same, and it is usually less work:
-    # D divisions for each query instead of S.
+    # Scores would often lie 8 apart, and if one score is 8 higher than another, its weight is about
+    # 3,000 times as large (e^8). Nearly all weight would go to the best match, and the token could
+    # not combine what several others hand over. Divided by sqrt(D), the scores would have the
+    # variance 1. We divide the query rather than the scores. The effect is the same, and it is
+    # usually less work: D divisions for each query instead of S.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -239,8 +239,9 @@ def block(x, layer, n_head, mask, layer_kv):
     are those of `attention`.
 
     x is called the residual stream. It begins as token embedding plus position embedding and runs
-    through all layers. Only attention and the mlp write to it, and they write by adding. So what
-    one layer has written is there for all later layers to read.
+    through all layers. Only attention and the mlp write to it, and they write by adding. (Each sum
+    is a new array: with_attn is the residual stream in the middle of a layer.) So what one layer
+    has written is there for all later layers to read.
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
     (this is called pre-norm). The numbers in x may get larger with every layer that adds to them,
@@ -289,8 +290,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     After a call with one sample, the next may have B samples: with_room, below, then copies the
     cache for each of them. So a prompt that they share is computed only once.
 
-    Always pass the cache that the last call returned, never an earlier one. The two share one array
-    kv, unless with_room has made a copy in between. So going on from the earlier one would
+    Always pass the cache that the last call returned, never an earlier one. Both caches share one
+    array kv, unless with_room has made a copy in between. So going on from the earlier one would
     overwrite what the later one needs.
     """
     B, T = inputs.shape
@@ -328,9 +329,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The only unknown token is the one after the last, so from here on only the last vector is
     # used. (Every position could have logits, for the token after it, but those tokens are known
-    # already. For one position, the logits take V * C = 39 million multiplications. The matrices of
-    # all 12 layers, each with 12 * C * C numbers, take 85 million.) Like everything that is read
-    # from x, the last vector first goes through a layer norm.
+    # already. So this would be a waste: for one position, the logits take V * C = 39 million
+    # multiplications, almost half as many as all layers together, which take 85 million.) Like
+    # everything that is read from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
@@ -371,7 +372,7 @@ def with_room(kv, n_past, S, B):
 def scale_by_temperature(logits, temperature):
     """Logits divided by temperature, float64 [V].
 
-    A temperature below 1 makes likely tokens likelier. One above 1 makes all more equally likely.
+    Temperatures below 1 make likely tokens likelier. Above 1, probabilities get closer together.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
     at temperature 0.5, and 62% at temperature 2.
     """
@@ -401,7 +402,7 @@ def keep_only(logits, ids):
 
 
 def keep_top_k(logits, k):
-    """Top-k: keeps the k likeliest tokens. The other logits become -inf, [V]. k = 0 keeps all."""
+    """Top-k: keeps the k likeliest tokens, [V]. The other logits become -inf. k = 0 keeps all."""
     if k == 0 or k >= len(logits):
         return logits
     # For speed only: rank only the tokens whose logit is at least the k-th largest, not all 50,257.
@@ -412,13 +413,14 @@ def keep_top_k(logits, k):
 
 
 def keep_top_p(logits, p):
-    """Top-p, or nucleus sampling: keeps the likeliest tokens until they add up to p, [V].
+    """Top-p (nucleus sampling): keeps the likeliest tokens until their probabilities reach p, [V].
 
     Probabilities are added up, from the largest on, until the sum is p or more. p is above 0 and at
     most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not
-    reach 0.7, but 0.5 + 0.3 does. p = 1 keeps all. Top-p is from Holtzman et al. 2019, arXiv
-    1904.09751. (OpenAI's own script leaves out the token that takes the sum beyond p: in this
-    example, it keeps only the first. That script, too, always keeps at least one.)
+    reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps all. Top-p is
+    from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the token that
+    takes the sum beyond p: in this example, it keeps only the first. It also always keeps the
+    likeliest token.)
     """
     if p == 1:
         return logits
@@ -434,10 +436,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p should add up the
-    probabilities with which we would draw without it. Temperature and top-k change these
-    probabilities, so both come before top-p. (Temperature and top-k could be swapped: the k
-    likeliest tokens are the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities.
+    They should be those with which we would draw if there were no top-p. So temperature and top-k
+    have to change them before. (Temperature and top-k could be swapped: the k likeliest tokens are
+    the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -458,10 +460,11 @@ def sample(logits, rng, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# A long prompt goes through the model in pieces of this many tokens. That is faster than sending it
-# through all at once. The queries of a piece meet only the keys up to the end of this piece. Scores
-# for later keys, which the mask would hide anyway, are never computed. Also, the arrays of a piece
-# are small enough for the processor's own fast memory. The logits are the same, up to rounding.
+# A long prompt goes through the model in pieces of this many tokens. (This number has nothing to do
+# with the 256 in with_room.) That is faster than sending it through all at once. The queries of a
+# piece meet only the keys up to the end of this piece. Scores for later keys, which the mask would
+# hide anyway, are never computed. Also, the arrays of a piece are small enough for the processor's
+# own fast memory. The logits are the same, up to rounding.
 CHUNK = 256
 
 
@@ -497,7 +500,7 @@ def generate(
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
     # If the text outgrows n_ctx, a new prompt will be cut from these ids.
-    window = np.tile(inputs, (B, 1))                                  # [B, S]
+    window = np.tile(inputs, (B, 1))  # a row of ids for each sample
     new_ids, cache = window[:1], None  # the prompt is the same for all, so one row is enough
 
     for _ in range(n_tokens_to_generate):
@@ -509,13 +512,14 @@ def generate(
         if not np.isfinite(logits).all():
             raise ValueError("the logits are not finite: check the model with utils.py verify")
 
-        # After the prompt, logits has a single row. All samples draw from it.
+        # After the first prompt, logits has a single row, from which all samples draw.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
-        ended = next_ids == stop_id  # [B]; a sample that had ended was given stop_id: it stays so
+        # (A sample that ended earlier was given stop_id again, so it still counts as ended.)
+        ended = next_ids == stop_id                                   # [B]
         if ended.all():
             return
         new_ids = next_ids[:, None]                                   # [B, 1]
@@ -559,8 +563,8 @@ def main(
         seed = checks.integer("seed", seed, lowest=0)
     models_dir = utils.MODELS_DIR if models_dir is None else models_dir
     utils.check_model_size(model_size, models_dir)
-    # Without a prompt, this reads standard input. If that is a terminal, it returns None, and
-    # prompts.session, below, asks for prompts.
+    # Without a prompt, read_prompt reads standard input. If that is a terminal, it returns None,
+    # and prompts.session, below, asks for prompts.
     prompt = prompts.read_prompt(prompt)
 
     # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.

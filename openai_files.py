@@ -26,8 +26,7 @@ FILES = (*SMALL_FILES, "model.ckpt.index", f"model.ckpt{DATA}")
 # What is published about OpenAI's files, in the order of FILES. The sizes are from the tests of
 # github.com/rasbt/LLMs-from-scratch. The SHA-256 are from scripts/download_openai_gpt2.py of
 # github.com/MontrealAI/AGI-Alpha-Agent-v0; github.com/openai/tiktoken has the same ones for
-# encoder.json and vocab.bpe. The others have only this one source, which may be wrong:
-# `check_published` says what follows. The SHA-256 of tiny are those of the files in models/tiny.
+# encoder.json and vocab.bpe. The SHA-256 of tiny are those of the files in models/tiny.
 SIZES_124M = (77, 90, 1042301, 456318, 5215, 497759232)
 SIZES_355M = (77, 91, 1042301, 456318, 10399, 1419292672)
 SHA256_124M = (
@@ -66,7 +65,7 @@ def files(folder):
 
 
 def weight_files(folder):
-    """The paths of the two files about the weights: the index and the data file."""
+    """The paths of the two files that hold the weights: the index and the data file."""
     return [os.path.join(folder, name) for name in files(folder)[-2:]]
 
 
@@ -122,7 +121,7 @@ def check_weights(folder, index, hparams):
 
 
 def checked_by(folder):
-    """Which other files a file is checked by: dict of name -> list of names.
+    """Which other files are needed to check a file: dict of name -> list of names.
 
     While one of these others is wrong, nothing can be said about the file itself.
     """
@@ -151,7 +150,8 @@ def check_file(folder, name):
 def check_content(folder, name, path):
     """Checks what is in one of the six files; returns what was checked, in words.
 
-    path: where the file is, which may still be a part. Raises ValueError if it is wrong.
+    path: the path of the file; during a download, that of NAME.part. Raises ValueError if it is
+    wrong.
     """
     if name == "checkpoint":
         return f"names {checkpoint.read_prefix(path)}"
@@ -187,7 +187,8 @@ def check_n_vocab(path, n_tokens, hparams):
 def check_published(folder, name, path):
     """Compares a file with what is published about it; returns what was compared, in words.
 
-    path: where the file is, which may still be a part. Raises ValueError if it differs.
+    path: the path of the file; during a download, that of NAME.part. Raises ValueError if it
+    differs.
     """
     model_size = os.path.basename(folder)
     size = PUBLISHED_SIZES.get(model_size, {}).get(name)
@@ -201,9 +202,9 @@ def check_published(folder, name, path):
         return ", published SHA-256"
     if model_size == "124M" and name.endswith(".index"):
         # This hash has a single source. If it were wrong, the right index would be refused at every
-        # download. So the index is accepted if its own checksums are right. Little is at stake: it
-        # only says where the weights are. They are in the data file, which is held to its hash.
-        # (That hash has a single source too, but the weights must not depend on the index alone.)
+        # download. The index has checksums of its own, so it is accepted if they are right. The
+        # other files are not: `checkpoint` and hparams.json have no checksums, and those of the
+        # data file are in the index, which would then be all that vouches for the weights.
         doubt = "does not have the SHA-256 that a single source gives; its own checksums decide"
         console.say(f"note: {path} {doubt}")
         return ", published size"
@@ -216,8 +217,8 @@ def check_published(folder, name, path):
 def expected_size(folder, name):
     """The size in bytes that a file has, or should have; None if nothing says it.
 
-    A file that is here has its own size. The size of the data file is in the index. Other sizes
-    are published.
+    For a file that is here, it is the size on the disk. The size of the data file is in the index.
+    For the rest, it is the published size, if there is one.
     """
     path = os.path.join(folder, name)
     index_path = os.path.join(folder, name.replace(DATA, ".index"))

@@ -77,6 +77,7 @@ def check_model_size(model_size, models_dir):
     if is_one_name and os.path.isdir(folder):
         return
     parent, last = os.path.split(models_dir)
+    # (355M, say, may be meant as a new folder, even if models_dir happens to be a model.)
     if is_model(models_dir) and (last == model_size or model_size not in MODEL_SIZES):
         raise CallError(
             f"{models_dir} is itself the folder of a model, and --models_dir names the folder "
@@ -106,7 +107,7 @@ def check_access(folder):
         if os.path.exists(path) and not os.path.isdir(path):
             raise CallError(f"{path} is a file, not a folder: choose a folder with --models_dir")
     try:
-        os.stat(os.path.join(folder, "checkpoint"))  # looks for any file, to see if that is allowed
+        os.stat(os.path.join(folder, "checkpoint"))  # any name would do, to see if that is allowed
     except PermissionError as error:
         raise PermissionError(
             f"cannot look into the folder {folder}: {error.strerror}. Change its permissions, or "
@@ -210,9 +211,9 @@ def ensure_files(folder, names):
 #
 # With weights that were damaged on their way here, or on the disk, the program would silently write
 # wrong text. So they are checked before their first use: by their checksums, or, in Hugging Face's
-# format, which has none, by whether all of them are numbers. CHECKED_FILE beside them then holds
-# their paths, sizes and times. While these stay the same, they are not checked again. (The paths
-# are those of this place, so a folder that was moved is checked again.)
+# format, which has none, by whether any of them is infinite or not a number (NaN). CHECKED_FILE
+# beside them then holds their absolute paths, sizes and times. While these stay the same, they are
+# not checked again. Damage that changes neither size nor time is only found by `verify`.
 
 CHECKED_FILE = "checked.json"
 LARGE = 2**26  # bytes; to check more than that takes long enough to be announced
@@ -289,8 +290,8 @@ def advising_to_verify(folder):
 def without_garbage_collection():
     """For speed only: Python does not look for garbage while a vocabulary is read.
 
-    It would look several times, each time at all of the 150,000 objects made so far, none of which
-    is garbage.
+    It would look several times, each time at all objects made so far, 150,000 at the end. None of
+    them is garbage.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -311,7 +312,8 @@ def load_encoder_and_hparams(model_size, models_dir=MODELS_DIR):
     folder = folder_of(model_size, models_dir)
     reader = reader_of(folder)
     *others, data_file = reader.files(folder)
-    # The data file is downloaded later, in load_params: before that, a prompt can be refused.
+    # The data file is downloaded later, in load_params, so that a prompt that is too long is
+    # refused before a large download. If it cannot be downloaded, it has to be here now.
     ensure_files(folder, others if can_be_downloaded(folder) else [*others, data_file])
     with advising_to_verify(folder), without_garbage_collection():
         return reader.load_encoder_and_hparams(folder)
@@ -353,14 +355,14 @@ def verify(model_size, models_dir=MODELS_DIR):
     """Checks all files of a model; prints a line for each, and a total. True if all passed.
 
     The lines say what was checked. In OpenAI's format, the index and the weights have checksums. In
-    Hugging Face's format, nothing has: all weights have to be numbers. The sizes and the vocabulary
-    have no checksums in either format: they have to fit each other. For 124M and tiny, the
-    published SHA-256 of all files are compared as well, for 355M the published sizes.
+    Hugging Face's format, nothing has: no weight may be infinite or NaN. The settings and the
+    vocabulary have no checksums in either format: they have to fit each other. For 124M and tiny,
+    the published SHA-256 of all files are compared as well. For 355M, the lengths are.
     """
     folder = folder_of(model_size, models_dir)
     reader = reader_of(folder)
     names, checked_by = reader.files(folder), reader.checked_by(folder)
-    check_is_begun(folder, names)
+    check_has_files(folder, names)
     failed = {}  # name of a file -> what is the matter with it
     for name in names:
         n_bytes = 0
@@ -385,14 +387,14 @@ def verify(model_size, models_dir=MODELS_DIR):
     return not failed
 
 
-def check_is_begun(folder, names):
+def check_has_files(folder, names):
     """Raises ValueError if a model that can be downloaded has none of its files yet."""
-    def those_there(names):
-        return [name for name in names if os.path.isfile(os.path.join(folder, name))]
+    def is_here(name):
+        return os.path.isfile(os.path.join(folder, name))
 
-    if not can_be_downloaded(folder) or those_there(names):
+    if not can_be_downloaded(folder) or any(map(is_here, names)):
         return
-    parts = those_there(f"{name}.part" for name in names)
+    parts = list(filter(is_here, (f"{name}.part" for name in names)))
     begun = f" (only begun: {folder} has {', '.join(parts)})" if parts else ""
     raise ValueError(
         f"{os.path.basename(folder)} has not been downloaded yet{begun}: "
@@ -421,9 +423,10 @@ def main(command=None, model_size=None, models_dir=None):
     """
     if command not in ("download", "verify") or model_size is None:
         given = " ".join(word for word in (command, model_size) if word is not None)
+        wrong = f", not {shown(given)}" if given else ""
         raise CallError(
-            "write download or verify and the name of a model, as in `python utils.py verify 124M`"
-            + f", not {shown(given)}" * bool(given)
+            "write download or verify and the name of a model, as in "
+            f"`python utils.py verify 124M`{wrong}"
         )
     models_dir = MODELS_DIR if models_dir is None else models_dir
     folder = folder_of(model_size, models_dir)

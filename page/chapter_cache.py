@@ -30,7 +30,7 @@ def chapter(run):
             f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
             "token cannot just be dropped: the other keys and values were computed at their old "
             "positions, and from vectors that contain something of the oldest token. So the "
-            "program begins again, without a cache, with the last half of the text as a new "
+            "program begins again, with an empty cache and with the last half of the text as a new "
             "prompt. With more than half, this would be needed again sooner; with less, the model "
             "would know less of its text."
         ),
@@ -50,7 +50,7 @@ def chapter(run):
     T = len(run.ids)
     findings = [
         sentences(
-            f"The first step read {count(T, 'token')}, the second 1 token, {{}}. "
+            f"The first step read {count(T, 'token')}, the second only 1, {{}}. "
             + ("" if T == 1 else f"In the layers, the first step needed {T} times as many "
                "multiplications with weights. For the logits it needed no more than the second, "
                "because each step computes them for its last token only."),

@@ -51,9 +51,9 @@ def chapter(run):
         ),
         prose(
             f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. Of these, *top-p* "
-            f"(here {p}) keeps one after another, the likeliest first, until their probabilities "
-            "add up to p. They are called the *nucleus*. Tokens that are not kept get the "
-            "probability 0, shown as –, and those that are kept add up to 1 again. Top-p comes "
+            f"(here {p}) keeps the likeliest, one after another, until together they reach the "
+            "probability p. The tokens kept are called the *nucleus*. Tokens that are not kept get "
+            "the probability 0, shown as –, and those that are kept add up to 1 again. Top-p comes "
             "last, so p is measured on the probabilities after temperature and top-k, not on those "
             "that the model gave."
         ),
@@ -66,11 +66,12 @@ def chapter(run):
             "numbers are rounded."
         ),
         prose(
-            "How does a program draw so that each token comes as often as its probability says? "
-            "It adds a random number, the *noise*, to the tempered logit of each token that is "
-            "left, and takes the token with the largest sum. If the noise is −log(−log(u)), with "
-            "u a random number between 0 and 1, the chances are exactly right. (It is known as "
-            "Gumbel noise.) The seed decides the noise: the same seed makes the same text."
+            "How does a program draw so that each token comes as often as its probability says? It "
+            "adds a random number, the *noise*, to the tempered logit of each token that is left, "
+            "and takes the token with the largest sum. If the noise is −log(−log(u)), with u a "
+            "random number between 0 and 1, it can be proved that the chances are exactly right. "
+            "(This is known as Gumbel noise.) The seed decides the noise: the same seed makes the "
+            "same text."
         ),
     ]
     surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])
@@ -130,7 +131,7 @@ def findings(run, drawings, surprise):
         f"The likeliest token was drawn in {n_best} of {n} steps."
         + (f" The greatest surprise is {{}} in step {surprise.step + 1}: it was only the "
            f"{ordinal(surprise.rank)} likeliest, with "
-           f"{percent(surprise.shares[surprise.drawn])} at the end."
+           f"{percent(surprise.shares[surprise.drawn])} after top-p."
            if surprise.rank > 1 else ""),
         *[run.token(surprise.drawn)] * (surprise.rank > 1),
     )] * (n > 1)

@@ -28,7 +28,6 @@ def chapter(run):
         "later tokens, which the causal mask hides."
         + " A step is one run of the model, which makes one new token. Below a line across the "
         "picture, a new step begins: it reads the token that was just added." * bool(starts)
-        + " (Averages leave out the first two rows, which have hardly any choice.)" * bool(found)
     )
     findings = [reading] + [
         tag("div", tag("span", tag("b", f"{named(layer, head)}. "), *said),
@@ -52,20 +51,20 @@ def chapter(run):
             "Now each query is compared with each key. Their numbers are multiplied pair by pair, "
             f"the {D} products are added up, and the sum is divided by √{D}. This is the *score*: "
             "the better the key fits the query, the higher it is. (The product of two numbers with "
-            "the same sign is positive, else it is negative. So the sum is high if the two vectors "
-            "are alike.)"
+            "the same sign is positive, otherwise it is negative. So the sum is high if the two "
+            "vectors are alike.)"
         ),
         prose(
             "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
             "power of each score and divides by the sum of these, so that the weights are positive "
             f"and add up to 1. (A sum of {D} products of random numbers is typically √{D} times as "
-            "large as one product. Without the division, the scores would lie so far apart that "
-            "one token would often get nearly all the weight.) With these weights the token "
-            "gathers the values: each value is multiplied by its weight, and the products are "
-            "added up. So a weight of 0.7 means that 70% of what is gathered is that token’s "
-            "value. We say that it looks at that token. "
-            "What all heads have gathered is put side by side, "
-            f"{n_head} × {D} = {C} numbers, and goes through one more table of weights."
+            f"large as one product. Without the division by √{D}, the scores would lie so far "
+            "apart that one token would often get nearly all the weight.) With these attention "
+            "weights the token gathers the values: each value is multiplied by its weight, and the "
+            "products are added up. So a weight of 0.7 means that 70% of what is gathered is that "
+            "token’s value. We say that it looks at that token. What all heads have gathered is "
+            f"put side by side, {n_head} × {D} = {C} numbers, and goes through one more table of "
+            "learned weights."
         ),
         prose(
             "A token sees itself and the tokens before it, never a later one. This is the *causal "
@@ -132,18 +131,18 @@ def habits(squares):
         rows = heads[place]
         if means[place] >= 0.4:
             is_largest = [share(rows, i) == rows[i].max() for i in range(2, len(rows))]
-            how_often = f"In {sum(is_largest)} of {len(is_largest)} rows"
+            how_often = f"in {sum(is_largest)} of {len(is_largest)} rows"
             if all(is_largest):
-                how_often = "In every row"
-            sentence = (f"Of all heads drawn below, it looks most at {where}: "
-                        f"{percent(means[place])} on average. {how_often} this is the largest "
-                        f"weight.{remark}")
+                how_often = "in every row"
+            sentence = (f"No other head drawn below looks as much at {where}. From the third row "
+                        f"on, this token gets {percent(means[place])} on average, and "
+                        f"{how_often} the largest weight.{remark}")
             found.append((place, sentences(sentence), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
     place = max(spread, key=spread.get)
     if spread[place] >= 0.95:
-        words = ("Of all heads drawn below, it spreads its weight most evenly: what it gathers is "
-                 "close to an average of all the tokens that it sees.")
+        words = ("Of all heads drawn below, this one spreads its weight most evenly: what it "
+                 "gathers is close to an average of all the tokens that it sees.")
         found.append((place, sentences(words), "most even"))
     return found
 
@@ -213,9 +212,10 @@ def example(run):
     total = np.exp(scores[: row + 1] - largest).sum()
     words = prose(
         f"This is row {{}} of {named(layer, head).lower()}, whose picture is under “All heads”. "
-        "Softmax first subtracts the largest "
-        "score from every score, and then takes the powers of e. That changes no weight, and no "
-        f"power gets too large. The powers add up to {total:.3f}; each divided by this sum is a "
+        "Softmax first subtracts the largest score from every score, and then takes the powers of "
+        "e. This divides all the powers by the same number. So the attention weights stay the "
+        "same, and no power gets too large. "
+        f"The powers add up to {total:.3f}; each divided by this sum is a "
         "weight. Later tokens have a score too, but the mask hides it. (All numbers are rounded.)",
         run.token(run.ids[row]),
     )

@@ -31,10 +31,11 @@ def chapter(run):
             "comes what attention gathered from this token and those before it. Then comes what "
             "the mlp makes of the vector by itself. (Mlp is short for multi-layer perceptron: a "
             f"table of weights turns the {C} numbers into {4 * C}; a function named gelu moves "
-            f"negative numbers close to 0; a second table turns the {4 * C} back into {C}. Without "
-            "gelu between them, two tables could do no more than one.) Nothing else ever changes "
-            "the vector. So it is a sum that grows from layer to layer. It is known as the "
-            "*residual stream*, and in the program it is named x."
+            "negative numbers close to 0 and leaves large positive ones nearly as they are; a "
+            f"second table turns the {4 * C} back into {C}. Without gelu between them, two tables "
+            "could do no more than one.) Nothing else ever changes the vector. So it is a sum that "
+            "grows from layer to layer. It is known as the *residual stream*, and in the program "
+            "it is named x."
         ),
         prose(
             "Attention and mlp do not read x itself but a copy brought to a standard size: for "
@@ -110,8 +111,9 @@ def findings(run):
     ))
     sizes = [size_of(x[-1]) for x in stream]
     found.append(sentences(
-        f"The size of the last token’s vector goes from {short(sizes[0], 2)} to "
-        f"{short(sizes[-1], 2)}, as each layer adds to it. (The sizes in the table do not add up, "
+        "The numbers in the last token’s vector get larger, as each layer adds to them: their size "
+        f"(the root of their mean square) goes from {short(sizes[0], 2)} to "
+        f"{short(sizes[-1], 2)}. (The sizes in the table do not add up, "
         "because the added numbers partly cancel.)"
     ))
     return found + outlier(run)
@@ -132,10 +134,10 @@ def outlier(run):
     middle = short(np.median(np.abs(values)), 2)
     return [sentences(
         f"The number farthest from 0 that any layer adds is {short(values[i, j], 3)}. The {part} "
-        f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}; half of the numbers "
-        f"that it adds to all vectors lie between -{middle} and {middle}. Trained models often "
-        "have such outliers. (In the pictures below, you cannot see how far out they are, since "
-        f"the full colour begins at ±{short(stream_limit(run, 0), 2)}.)",
+        f"of layer {layer + 1} adds it to the vector of {{}}, at place {j}. For comparison: half "
+        f"of all numbers that this {part} adds lie between -{middle} and {middle}. Trained models "
+        "often have such outliers. (In the pictures below, you cannot see how far out they are, "
+        f"since the full colour begins at ±{short(stream_limit(run, 0), 2)}.)",
         run.token(run.ids_read[i]),
     )]
 

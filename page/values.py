@@ -66,7 +66,7 @@ def spread(array, limit):
         words.append(f"{short(low)} to {short(high)}, mean {short(mean)}")
         words.append(f"full colour from ±{short(limit, 2)}")
         if low == high:
-            words = [f"all {short(low)}"]
+            words = [f"all {short(low)}" if n_hidden + n_free == 0 else f"{short(low)}"]
     if n_hidden:
         words.append(f"{n_hidden:,} of {array.size:,} are -inf")
     if n_free:

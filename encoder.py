@@ -41,9 +41,9 @@ So frequent pairs have low ranks.
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
 character, a space as "Ġ": see `byte_alphabet`.
 
-    vocab.bpe       #version: 0.2     <- a version
-                    Ġ t               <- the merge of rank 0: of "Ġ" and "t", with a space between
-                    Ġ a               <- the merge of rank 1
+    vocab.bpe       #version: 0.2     <- the version of the format
+                    Ġ t               <- the merge of rank 0 joins "Ġ" and "t"
+                    Ġ a               <- the merge of rank 1 joins "Ġ" and "a"
                     h e
                     ...
 
@@ -84,8 +84,8 @@ PIECE = regex.compile(
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # white space at the end of the text; elsewhere, white space without
-                             #   its last character, which is left for the next piece:
+    | \s+(?!\S)              # white space. (?!\S): no visible character may come next. So of white
+                             #   space before a word, this takes all but the last character:
                              #   "a   b" becomes "a", "  ", " b"
     | \s+                    # any other white space, such as the newline in "a\nb"
     """,
@@ -112,7 +112,8 @@ def merge(piece, ranks):
 
     "-" is an old value. It does not matter any more, because no token stands at that place.
 
-    Searching all pairs for the lowest rank before each merge would take n * n time for n bytes.
+    Most pieces are short, but a run of letters without a space may be very long. To search all
+    pairs for the lowest rank before each merge would take n * n time for n bytes.
     Instead, the pairs wait in a heap, `candidates`, as (rank, place of the left token). A heap
     quickly hands out the entry of lowest rank. This way, all merges together take n log n time.
     """
@@ -157,8 +158,9 @@ class Encoder:
     """A vocabulary, with `encode` and `decode`.
 
     tokens[id] holds the bytes of the token with that id. end_of_text is the id of <|endoftext|>.
-    gpt2.py starts from it if there is no text to continue, since a new text came after it in
-    training, and stops where the model produces it.
+    gpt2.py, which runs the model, uses this id in two ways. If there is no text to continue, it
+    starts from this id, because in training a new text followed it. And it stops when the model
+    produces this id.
     """
 
     def __init__(self, tokens, ranks):
@@ -166,7 +168,7 @@ class Encoder:
         self.tokens = tokens
         self.ranks = ranks
         self.ids = {token: id for id, token in enumerate(tokens)}
-        self.end_of_text = len(tokens) - 1  # in OpenAI's vocabulary it comes last
+        self.end_of_text = len(tokens) - 1  # it comes last: get_encoder checks that
         # For speed only: words recur in a text, so the ids of the 65,536 most recently used pieces
         # are kept. (As a decorator, lru_cache would share one cache among all Encoders.)
         self.cached_encode_piece = functools.lru_cache(maxsize=2**16)(self.encode_piece)
@@ -181,10 +183,10 @@ class Encoder:
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
         treated as 13 ordinary characters.
 
-        A Python string may hold surrogates, which UTF-8 cannot write. They are the two halves in
-        which UTF-16, and also JSON, write characters such as emoji. If JSON was cut between the
-        halves, a single one is left. Here, two matching halves are joined into their character. A
-        single half becomes U+FFFD, the replacement character "�".
+        UTF-16 writes characters such as emoji as two halves, called surrogates, and so do the
+        escapes of JSON. A Python string may hold a single half, for example if a text was cut
+        between two. UTF-8 cannot write such halves. `encode` joins two matching halves into their
+        character, and replaces a single half by U+FFFD, the replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
@@ -236,7 +238,7 @@ def byte_alphabet():
 def read_tokens(path):
     """The tokens in encoder.json: dict of name -> bytes, in the order of their ids.
 
-    A token's name is how the files write it: the name "Ġworld" has the bytes b" world".
+    A token's name is how the files write it: the token b" world" has the name "Ġworld".
     Raises ValueError naming the file if it is damaged.
     """
     try:
@@ -244,8 +246,8 @@ def read_tokens(path):
         names = sorted(ids, key=ids.get)
         in_order = [ids[name] for name in names] == list(range(len(names)))
     except (ValueError, TypeError, AttributeError, RecursionError):
-        # In this order: not UTF-8 or not JSON; ids that cannot be compared, such as 1 and null;
-        # not an object; nested too deeply.
+        # ValueError: not UTF-8, or not JSON. TypeError: ids that cannot be compared, such as 1 and
+        # null. AttributeError: not an object. RecursionError: nested too deeply.
         raise ValueError(f"{path} is not a JSON object that gives every token an id") from None
     if not in_order:
         raise ValueError(f"{path} does not number its {len(names)} tokens 0, 1, 2, ...")
@@ -254,8 +256,8 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
-    # `translate` replaces each character of a name by the one whose code is the byte that it stands
-    # for ("Ġ" by " "). Latin-1 then encodes every character as the byte with its code (b" ").
+    # Each character of a name stands for a byte. `translate` puts in its place the character that
+    # has this byte as its code (" " for "Ġ"). Latin-1 then encodes this character as this byte.
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 
@@ -295,6 +297,8 @@ def get_encoder(model_size, models_dir):
     tokens = read_tokens(names_path)
     ranks = read_merges(merges_path, tokens)
 
+    if list(tokens)[-1:] != ["<|endoftext|>"]:
+        raise ValueError(f"{names_path} does not have <|endoftext|> as its last token")
     lacking = {bytes([byte]) for byte in range(256)} - set(tokens.values())
     if lacking:
         raise ValueError(f"{names_path} has no token for the byte {min(lacking)!r}")

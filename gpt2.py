@@ -60,10 +60,11 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
 table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1, then
-multiplies it by g and adds b. Each layer norm has its own g and b, in a dict. There are three
-kinds: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
-Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear layer is
-just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
+multiplies it by g and adds b. Each layer norm has its own g and b, in a dict. There are three kinds
+of layer norm: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all
+layers. Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear
+layer is just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of
+parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -180,10 +181,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     that is 0.9 of the first value plus 0.1 of the second.
 
     H heads do this side by side, so that each can look for something different. A token has a
-    separate query, key and value in each head, D numbers each. From the token's whole vector,
-    c_attn makes those of all heads at once. These are 3C numbers, which are then cut up. At the end
-    c_proj mixes what the heads found into one vector. (Not the c_proj of the mlp: each part has its
-    own.)
+    separate query, key and value in each head, D numbers each. c_attn makes the queries, keys and
+    values of all heads at once, from the token's whole vector. These are 3 * H * D = 3C numbers,
+    which are then cut up. At the end c_proj mixes what the heads found into one vector. (Not the
+    c_proj of the mlp: each part has its own.)
 
     The keys and values of tokens from earlier calls are not computed again. They are kept in the KV
     cache, and the queries of the T new tokens are compared with the keys of all S tokens. (`gpt2`,
@@ -193,8 +194,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     the new token may look at, and -inf in the columns of tokens that come after it in the text.
     Softmax turns -inf into the weight 0. The mask is the same for all samples and heads.
     layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Along the
-    axis S there is a place for each token. Those of earlier calls are filled, the last T are still
-    free. It is a view: what is written into it is written into the cache.
+    axis S there is a place for each token. The places of earlier calls are filled, and the last T
+    are still free. layer_kv is a view: what is written into it is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
@@ -273,7 +274,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     none beyond.
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
-    would go through all layers for each new token. With it, only the new token does. The cost of
+    would go through all layers for each new token. With it, only the new token has to. The cost of
     one more token then has two parts. First, the parameters are read from memory: 124 million
     numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is enough. wte is needed whole, for the logits.)
     Reading them takes longer than the calculations for one token, so it is most of the cost.
@@ -290,9 +291,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     After a call with one sample, the next may have B samples: with_room, below, then copies the
     cache for each of them. So a prompt that they share is computed only once.
 
-    Always pass the cache that the last call returned, never an earlier one. Both caches share one
-    array kv, unless with_room has made a copy in between. So going on from the earlier one would
-    overwrite what the later one needs.
+    Always pass the cache that the last call returned, never an earlier one. The earlier and the
+    later cache share one array kv, unless with_room has made a copy in between. A call with the
+    earlier one would write its new tokens into places that the later one already uses.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -330,7 +331,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # The only unknown token is the one after the last, so from here on only the last vector is
     # used. (Every position could have logits, for the token after it, but those tokens are known
     # already. So this would be a waste: for one position, the logits take V * C = 39 million
-    # multiplications, almost half as many as all layers together, which take 85 million.) Like
+    # multiplications, almost half as many as the matrices of all layers, 85 million.) Like
     # everything that is read from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
@@ -419,8 +420,8 @@ def keep_top_p(logits, p):
     most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not
     reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps all. Top-p is
     from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the token that
-    takes the sum beyond p: in this example, it keeps only the first. It also always keeps the
-    likeliest token.)
+    takes the sum beyond p: in this example, it keeps only the first. Like ours, that script always
+    keeps the likeliest token, even if it alone goes beyond p.)
     """
     if p == 1:
         return logits
@@ -436,10 +437,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities.
-    They should be those with which we would draw if there were no top-p. So temperature and top-k
-    have to change them before. (Temperature and top-k could be swapped: the k likeliest tokens are
-    the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities,
+    and these should be the ones that we would draw with if there were no top-p. So temperature and
+    top-k, which change the probabilities, must come first. (Temperature and top-k could be swapped:
+    the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -460,11 +461,11 @@ def sample(logits, rng, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# A long prompt goes through the model in pieces of this many tokens. (This number has nothing to do
-# with the 256 in with_room.) That is faster than sending it through all at once. The queries of a
-# piece meet only the keys up to the end of this piece. Scores for later keys, which the mask would
-# hide anyway, are never computed. Also, the arrays of a piece are small enough for the processor's
-# own fast memory. The logits are the same, up to rounding.
+# A long prompt goes through the model in pieces of this many tokens. Pieces are faster than the
+# whole prompt at once. The queries of a piece meet only the keys up to the end of this piece.
+# Scores for later keys, which the mask would hide anyway, are never computed. Also, the arrays of a
+# piece are small enough for the processor's own fast memory. The logits are the same, up to
+# rounding. (The 256 in with_room is another number.)
 CHUNK = 256
 
 
@@ -479,8 +480,8 @@ def generate(
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
     stop_id: the id of the token that marks the end of a text. The model may predict it like any
-    other. Once a sample has drawn stop_id, it yields only stop_id. When every sample has drawn it,
-    generating ends. None: nothing ends a text early.
+    other. Once a sample has drawn stop_id, only stop_id is yielded for it. When every sample has
+    drawn it, generating ends. None: nothing ends a text early.
     Raises ValueError if an argument is out of range, or if the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -512,7 +513,8 @@ def generate(
         if not np.isfinite(logits).all():
             raise ValueError("the logits are not finite: check the model with utils.py verify")
 
-        # After the first prompt, logits has a single row, from which all samples draw.
+        # After the user's prompt, logits has a single row, from which all samples draw. After that,
+        # it has a row for each sample.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
@@ -572,16 +574,16 @@ def main(
     n_ctx, n_head = hparams["n_ctx"], hparams["n_head"]
     stop_id = prompts.end_of_text(encoder)
     ids = None if prompt is None else prompts.encode_prompt(prompt, encoder, n_ctx)
-    # This tells the user, for example, that top_k has no effect at temperature 0.
+    # The next line tells the user, for example, that top_k has no effect at temperature 0.
     cli.note_no_effect(temperature, top_k, top_p, nsamples, seed)
     params = utils.load_params(model_size, models_dir, hparams)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "stop_id": stop_id}
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # Each sample has a seed of its own, so its draws do not depend on the batch it is in.
-        # (spawn never gives the same seed twice, so the next batch gets new ones.) If seed is None,
-        # choose_seed chooses a seed. It also prints this seed, unless temperature is 0.
+        # From the user's one seed, spawn makes a separate seed for each sample, and never the same
+        # one twice. So the draws of a sample do not depend on the batch it is in. If the user gave
+        # no seed, choose_seed chooses one, and prints it unless temperature is 0.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -70,9 +70,9 @@ The functions come smallest part first: the parts of a layer, a layer, the model
 that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
-# Not a part of GPT-2: this sets up the terminal. It also makes sure that a missing package is
-# reported in one line, not with a traceback. So it must come before the other imports. (The line
-# with sys.path is for `python -P`, which would not find the files beside this one.)
+# Not a part of GPT-2: this sets what Ctrl-C does, and makes sure that a missing package is reported
+# in one line, not with a traceback. So it must come before the other imports. (The line with
+# sys.path is for `python -P`, which would not find the files beside this one.)
 if __name__ == "__main__":
     import os
     import sys
@@ -218,7 +218,7 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # 3,000 times as large (e^8). Nearly all weight would go to the best match, and the token could
     # not combine what several others hand over. Divided by sqrt(D), the scores would have the
     # variance 1. We divide the query rather than the scores. The effect is the same, and it is
-    # usually less work: D divisions for each query instead of S.
+    # usually less work: D = 64 divisions for each query instead of S, which is usually larger.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -240,8 +240,9 @@ def block(x, layer, n_head, mask, layer_kv):
     are those of `attention`.
 
     x is called the residual stream. It begins as token embedding plus position embedding and runs
-    through all layers. Only attention and the mlp write to it, and they write by adding. (Each sum
-    is a new array: with_attn is the residual stream in the middle of a layer.) So what one layer
+    through all layers. Only attention and the mlp write to it, and they write by adding. (In the
+    code, nothing is changed in place: each sum is a new array. with_attn, below, is the residual
+    stream after attention.) So what one layer
     has written is there for all later layers to read.
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
@@ -277,9 +278,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     would go through all layers for each new token. With it, only the new token has to. The cost of
     one more token then has two parts. First, the parameters are read from memory: 124 million
     numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is enough. wte is needed whole, for the logits.)
-    Reading them takes longer than the calculations for one token, so it is most of the cost.
-    Second, the token's query is compared with S keys in every head. This takes longer as the text
-    grows, but S never exceeds n_ctx.
+    Reading the parameters takes longer than the calculations for one token, so it is most of the
+    cost. Second, the token's query is compared with S keys in every head. This takes longer as the
+    text grows, but S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -329,10 +330,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
     # The only unknown token is the one after the last, so from here on only the last vector is
-    # used. (Every position could have logits, for the token after it, but those tokens are known
-    # already. So this would be a waste: for one position, the logits take V * C = 39 million
-    # multiplications, almost half as many as the matrices of all layers, 85 million.) Like
-    # everything that is read from x, the last vector first goes through a layer norm.
+    # used. (We could compute logits at every position, but the token after each of the others is
+    # known already. So it would be a waste: at each position, the logits take V * C = 39 million
+    # multiplications, and the matrices of all layers together take 85 million.) Like everything
+    # that is read from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This

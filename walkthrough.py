@@ -155,8 +155,9 @@ def introduction(run):
             f"The model is called {run.options['model_size']}. It has {run.hparams['n_layer']} "
             f"layers and {n_weights(run):,} weights, the numbers that it has learned."
         ),
-        tag("p", "To read the number in a cell of a picture, point at the cell or tap it. With a "
-            "keyboard, go to the picture with Tab and move with the arrow keys.", class_="prose",
+        tag("p", "In the pictures below, each number is a coloured cell. To read the number, point "
+            "at the cell or tap it. With a keyboard, go to the picture with Tab and move with the "
+            "arrow keys.", class_="prose",
             hidden="hidden"),  # until the script runs: without it, the pictures show no numbers
         prose(f"To make the same text with gpt2.py alone{shell}:"),
         tag("pre", tag("code", start, *(part for flag in flags for part in

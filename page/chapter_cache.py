@@ -42,22 +42,25 @@ def chapter(run):
     names = ("tokens read in this step", "tokens so far",
              "multiplications with weights, in the layers",
              "multiplications with weights, for the logits",
-             "multiplications of queries with keys, and of values with attention weights")
+             "multiplications of queries with keys, and of values with attention weights, those "
+             "that the mask hides included")
+    T, n = len(run.ids), len(run.ids) + 1
+    _, _, in_layers, for_logits, in_attention = counts[1]
+    counts.append((n, n, n * in_layers, for_logits, n * in_attention))  # without the cache
     rows = [[name, *(f"{count[i]:,}" for count in counts)] for i, name in enumerate(names)]
     ids = np.array([run.ids + run.new_ids[:1]])
     whole, _ = gpt2.gpt2(ids, **run.params, n_head=run.hparams["n_head"])
     logits = run.find("sample", 1).first_argument.value
-    T = len(run.ids)
     findings = [
         sentences(
-            f"The first step read {count(T, 'token')}, the second only 1, {{}}. "
-            + ("" if T == 1 else f"In the layers, the first step needed {T} times as many "
-               "multiplications with weights. For the logits it needed no more than the second, "
-               "because each step computes them for its last token only."),
+            f"The first step read {count(T, 'token')}. The second read only {{}}. Without the "
+            f"cache, it would have to read {'both' if T == 1 else f'all {n}'} tokens again, with "
+            f"{n} times as many multiplications in the layers. (For the logits, each step needs "
+            "the same number, since it computes them for its last token only.)",
             run.token(run.new_ids[0]),
         ),
         sentences(
-            f"To test that the cache changes nothing, {'both' if T == 1 else f'all {ids.size}'} "
+            f"To test that the cache changes nothing, {'both' if T == 1 else f'all {n}'} "
             "tokens were also given at once, without a cache. The logits are the same but for "
             f"rounding: the largest difference is {short(np.abs(whole - logits).max(), 2)}, where "
             f"the largest logit is {short(logits.max())}."
@@ -68,8 +71,8 @@ def chapter(run):
             "What grows with the text is attention: each new token looks at all those before it."
         ),
     ]
-    figure = table("Work of two steps", ["", "first step", "second step"], rows,
-                   "work hidden-caption")
+    head = ["", "first step", "second step", "second step without the cache"]
+    figure = table("Work of two steps", head, rows, "work hidden-caption")
     return joined([opening(QUESTION, ideas, findings), tag("h3", "The work of two steps"), figure])
 
 

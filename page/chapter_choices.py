@@ -58,19 +58,20 @@ def chapter(run):
             "that the model gave."
         ),
         prose(
-            "In the tables, *tempered* is the logit after temperature. The largest logit of the "
-            "step is first subtracted from all logits, which changes no probability: (logit "
-            f"{'−' if best >= 0 else '+'} {short(abs(best))}) / {T} in the first step, so the "
-            "likeliest token always has 0. A table shows the ten likeliest tokens, the last one "
-            "that top-p keeps, the first one that it leaves out, and the one that was drawn. All "
-            "numbers are rounded."
+            "In the tables, *tempered* is the logit after temperature. Before the division, the "
+            "largest logit of the step is subtracted from all logits. This changes no probability, "
+            "and gives the likeliest token 0. In the first step, tempered is (logit "
+            f"{'−' if best >= 0 else '+'} {short(abs(best))}) / {T}. A table shows the ten "
+            "likeliest tokens, the last one that top-p keeps, the first one that it drops, and the "
+            "one that was drawn. All numbers are rounded."
         ),
         prose(
             "How does a program draw so that each token comes as often as its probability says? It "
-            "adds a random number, the *noise*, to the tempered logit of each token that is left, "
-            "and takes the token with the largest sum. If the noise is −log(−log(u)), with u a "
-            "random number between 0 and 1, it can be proved that the chances are exactly right. "
-            "(This is known as Gumbel noise.) The seed decides the noise: the same seed makes the "
+            "adds a random number, the *noise*, to the tempered logit of each token that was kept, "
+            "and takes the token with the largest sum. The noise is −log(−log(u)), where u is a "
+            "random number between 0 and 1, and log is the natural logarithm. It can be proved "
+            "that with this noise the chances are exactly right. (It is known as Gumbel noise.) "
+            "The seed decides the noise: the same seed makes the "
             "same text."
         ),
     ]
@@ -120,7 +121,7 @@ def findings(run, drawings, surprise):
     if first.is_changed:
         found.append(sentences(
             "In the first step, temperature, top-k and top-p bring the likeliest token, {}, from "
-            f"{percent(before)} to {percent(after)}. Of {first.logits.size:,} tokens, top-k leaves "
+            f"{percent(before)} to {percent(after)}. Of {first.logits.size:,} tokens, top-k keeps "
             f"{first.n_kept['top_k']:,} and top-p {first.n_kept['top_p']:,}.",
             run.token(first.best),
         ))
@@ -141,7 +142,7 @@ def findings(run, drawings, surprise):
 def section(run, drawing, is_open=True):
     """One drawing: the reason in words, and the table."""
     place = "the likeliest" if drawing.rank == 1 else f"the {ordinal(drawing.rank)} likeliest"
-    share = f", drawn with {percent(drawing.shares[drawing.drawn])}" * drawing.is_random
+    share = f", with a chance of {percent(drawing.shares[drawing.drawn])}" * drawing.is_random
     title = joined([f"New token {drawing.step + 1}: ", run.token(drawing.drawn),
                     tag("span", f" {place}{share}")])
     parts = [reason(run, drawing), choice_table(run, drawing)]

@@ -25,8 +25,8 @@ def chapter(run):
         "In a picture of a head, a row is a token that looks, and a column is a token that it "
         "looks at. The stronger the colour, the larger the attention weight. (The colour follows "
         "the square root of the weight, so that small weights can be seen too.) Grey cells are "
-        "later tokens, which the causal mask hides."
-        + " A step is one run of the model, which makes one new token. Below a line across the "
+        "later tokens: the causal mask hides them, or they were not there yet."
+        + " In one step, the model is used once and makes one new token. Below a line across the "
         "picture, a new step begins: it reads the token that was just added." * bool(starts)
     )
     findings = [reading] + [
@@ -58,22 +58,24 @@ def chapter(run):
             "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
             "power of each score and divides by the sum of these, so that the weights are positive "
             f"and add up to 1. (A sum of {D} products of random numbers is typically √{D} times as "
-            f"large as one product. Without the division by √{D}, the scores would lie so far "
-            "apart that one token would often get nearly all the weight.) With these attention "
-            "weights the token gathers the values: each value is multiplied by its weight, and the "
-            "products are added up. So a weight of 0.7 means that 70% of what is gathered is that "
-            "token’s value. We say that it looks at that token. What all heads have gathered is "
-            f"put side by side, {n_head} × {D} = {C} numbers, and goes through one more table of "
+            "large as one product, because positive and negative products partly cancel. Without "
+            "the division by √{D}, the scores would lie so far apart that one token would often "
+            "get nearly all the weight.) With these attention weights the token gathers the "
+            "values: each value is multiplied by its weight, and the products are added up. So a "
+            "weight of 0.7 means that 70% of what is gathered is that token’s value. We say that "
+            "the token with the query looks at that token. What all heads have gathered is put "
+            f"side by side, {n_head} × {D} = {C} numbers, and goes through one more table of "
             "learned weights."
         ),
         prose(
             "A token sees itself and the tokens before it, never a later one. This is the *causal "
             "mask*: the scores of later tokens are replaced by minus infinity, and so their "
             "weights are 0. In training, a whole text is given at once, and each token’s vector is "
-            "used to guess the token after it. Without the mask, it could simply look at the "
-            "answer. When the model writes, no token stands after the last one. But the mask still "
-            "matters for the earlier tokens: without it, their vectors would be of a kind that the "
-            "model did not meet in training, and would change with each token that is added."
+            "used to guess the token after it. Without the mask, a token could simply look at the "
+            "next one, which is the answer. When the model writes, no token stands after the last "
+            "one. But the mask still matters for the earlier tokens: without it, their vectors "
+            "would be of a kind that the model did not meet in training, and would change with "
+            "each token that is added."
         ),
     ]
     return tag(
@@ -135,8 +137,9 @@ def habits(squares):
             if all(is_largest):
                 how_often = "in every row"
             sentence = (f"No other head drawn below looks as much at {where}. From the third row "
-                        f"on, this token gets {percent(means[place])} on average, and "
-                        f"{how_often} the largest weight.{remark}")
+                        f"on (in the first two there is little choice), this token gets "
+                        f"{percent(means[place])} on average, and {how_often} the largest "
+                        f"weight.{remark}")
             found.append((place, sentences(sentence), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
     place = max(spread, key=spread.get)
@@ -214,9 +217,9 @@ def example(run):
         f"This is row {{}} of {named(layer, head).lower()}, whose picture is under “All heads”. "
         "Softmax first subtracts the largest score from every score, and then takes the powers of "
         "e. This divides all the powers by the same number. So the attention weights stay the "
-        "same, and no power gets too large. "
-        f"The powers add up to {total:.3f}; each divided by this sum is a "
-        "weight. Later tokens have a score too, but the mask hides it. (All numbers are rounded.)",
+        f"same, and no power gets too large. The powers add up to {total:.3f}; each divided by "
+        "this sum is a weight. Later tokens of the prompt have a score too, but the mask hides it. "
+        "(All numbers are rounded.)",
         run.token(run.ids[row]),
     )
     head = ["looks at", "score", "after the mask", "e^(score − largest)", "weight"]

@@ -56,9 +56,8 @@ def colours(run):
         f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
         "line by line. A cell is orange if its number is above 0 and blue if it is below. The "
         "stronger the colour, the farther the number is from 0. Among pictures that stand "
-        "together, the same colour always means the same number. The few numbers that are "
-        "farthest from 0, about 2% of them at most, all get the full colour, so they cannot be "
-        "told apart."
+        "together, the same colour always means the same number. The numbers farthest "
+        "from 0, at most about 2% of all, get the full colour, so they cannot be told apart."
     )
     return joined([words, scale()])
 

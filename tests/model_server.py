@@ -4,8 +4,8 @@ The fixture `server` (in conftest.py) runs it. A test plans the faults for a fil
 
     server.faults["vocab.bpe"] = ["500", "reset", "none"]
 
-The first request for that file is answered with status 500, the second one breaks off, and all
-others are answered well: the last of the planned answers stays.
+The first request for that file is answered with status 500. The answer to the second request breaks
+off. All later requests get the last of the planned answers, here one without a fault.
 """
 
 import contextlib
@@ -92,7 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def send_reset(self):
         self.send(self.first_third(self.begin_right()))
         self.wfile.flush()
-        time.sleep(0.1)  # or the reset overtakes what was sent
+        time.sleep(0.1)  # otherwise the reset overtakes what was sent
         linger_not = struct.pack("ii", 1, 0)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_not)
         self.connection.close()
@@ -219,7 +219,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def running(monkeypatch):
-    """A running server; GPT2_BASE_URL leads to it, and downloads have little patience."""
+    """A running server. GPT2_BASE_URL leads to it, and downloads have little patience."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         server.files = dict(FILES)
@@ -233,7 +233,7 @@ def running(monkeypatch):
         monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
         monkeypatch.setattr(download, "PAUSES", (0.01, 0.02, 0.03))
         monkeypatch.setattr(download, "READ_TIMEOUT", 0.2)
-        monkeypatch.setattr(os, "fsync", lambda file: None)  # or it takes most of the time
+        monkeypatch.setattr(os, "fsync", lambda file: None)  # which would take most of the time
         yield server
         server.go_on.set()
         server.shutdown()
@@ -243,7 +243,7 @@ def running(monkeypatch):
 
 
 def fetch(models_dir):
-    """Downloads the model, as `load` does, but checks it faster. Returns its folder."""
+    """Downloads the model as `load` does, but with a faster check. Returns its folder."""
 
     def check(name, part):
         if Path(part).read_bytes() != FILES[name]:
@@ -266,7 +266,7 @@ def load(models_dir, size="774M"):
 
 
 def right_files(folder):
-    """The files of a model that have their real names. Each has to be the right one."""
+    """The names of the model's files that have their real names. Each file must be right."""
     names = {path.name for path in folder.glob("*") if path.name in FILES}
     for name in names:
         assert (folder / name).read_bytes() == FILES[name], name

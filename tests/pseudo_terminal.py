@@ -27,8 +27,8 @@ fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
-# gpt2.py with a model that says one text over and over, a byte a token. It asks a line for leave
-# before each token, so that a test knows how far it has come.
+# gpt2.py with a model that writes one text over and over, one byte per token. Before each token, it
+# sends "?" to the test and waits for an answer. So the test knows how far the model has come.
 SCRIPTED = """
 import socket, sys
 folder, line, text = sys.argv[1], socket.socket(fileno=int(sys.argv[2])), sys.argv[3].encode()
@@ -72,23 +72,23 @@ class Terminal:
         self.unread = b""
 
     def type(self, text):
-        """Type a text; "\\n" is the Enter key."""
+        """Types a text. "\\n" is the Enter key."""
         os.write(self.master, text.encode("utf-8", "surrogateescape"))
 
     def read(self, seconds=60):
-        """Add what was printed next to self.unread; False at the end."""
+        """Adds what is printed next to self.unread. Returns False at the end."""
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
             pytest.fail(f"nothing more came after {self.unread!r}")
         try:
             data = os.read(self.master, 65536)
-        except OSError:  # as Linux tells that the other side was closed
+        except OSError:  # on Linux, this means that the other side was closed
             data = b""
         self.unread += data
         return data != b""
 
     def read_until(self, text):
-        """All that is printed up to and with a text. Fails where it does not come."""
+        """What is printed up to the end of `text`. Fails if `text` does not come."""
         wanted = text.replace("\n", "\r\n").encode()
         while wanted not in self.unread:
             if not self.read():
@@ -98,7 +98,7 @@ class Terminal:
         return as_text(printed)
 
     def read_to_end(self):
-        """All else that is printed, and the exit status."""
+        """The rest of what is printed, and the exit status."""
         while self.read():
             pass
         return as_text(self.unread), self.process.wait(60)
@@ -118,13 +118,13 @@ class ScriptedModel:
         self.line.settimeout(60)
 
     def start(self, text, *words, **streams):
-        """A terminal in which the model says `text` over and over."""
+        """A terminal in which the model writes `text` over and over."""
         fd = self.far_end.fileno()
         arguments = ["-c", SCRIPTED, str(ROOT), str(fd), text, *words, *TINY]
         return self.start_terminal(arguments, pass_fds=[fd], **streams)
 
     def let_say(self, n):
-        """Wait until the model wants to say something, and let it say n tokens."""
+        """Waits until the model asks to write a token, and allows it, n times."""
         for _ in range(n):
             self.wait_until_it_asks()
             self.line.send(b"!")
@@ -135,7 +135,7 @@ class ScriptedModel:
 
 @functools.cache
 def piped(*words):
-    """What gpt2.py prints for these words where no terminal is: (stdout, stderr)."""
+    """What gpt2.py prints for these words if there is no terminal: (stdout, stderr)."""
     command = [sys.executable, GPT2_PY, *words]
     result = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
     return result.stdout.decode(), result.stderr.decode()

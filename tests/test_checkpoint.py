@@ -1,4 +1,4 @@
-"""Reading a checkpoint: right to the bit where it is sound, one clear ValueError where not."""
+"""A sound checkpoint gives every weight bit for bit, a damaged one a clear ValueError."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def load(folder):
 
 
 def test_reads_a_checkpoint_of_tensorflow_bit_for_bit():
-    """Every weight equals the array that TensorFlow was given, and there is no other."""
+    """Every weight equals the array that TensorFlow was given, and there is no other weight."""
     encoder, hparams, params = load(SMALL)
     leaves = flat(params)
     assert leaves.keys() == TENSORS.keys()
@@ -87,8 +87,8 @@ def test_reads_a_checkpoint_of_tensorflow_bit_for_bit():
     assert len(params["blocks"]) == hparams["n_layer"]
 
 
-def test_the_checkpoint_holds_what_training_leaves_in_it():
-    """The test above is about a checkpoint in which other variables have to be passed over."""
+def test_the_small_checkpoint_also_has_what_training_leaves():
+    """So the test above shows that variables which are no weights are passed over."""
     tensors = checkpoint.read_index(SMALL / "model.ckpt.index")
     assert tensors.keys() - TENSORS.keys() == {"global_step", "model/wte/Adam"}
 
@@ -108,7 +108,7 @@ def test_weights_are_plain_read_only_views_of_one_mapped_file():
 
 
 def test_our_writer_writes_what_tensorflow_writes(tmp_path):
-    """So that the checkpoints that it writes for the tests below can stand for TensorFlow's."""
+    """So the checkpoints that our writer makes for the tests below can stand for TensorFlow's."""
     data = (SMALL / DATA_FILE).read_bytes()
     adam = checkpoint.read_index(SMALL / "model.ckpt.index")["model/wte/Adam"]
     numbers = np.frombuffer(data, "<f4", offset=adam["offset"], count=adam["size"] // 4)
@@ -123,8 +123,8 @@ def test_our_writer_writes_what_tensorflow_writes(tmp_path):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_reads_the_shapes_of_every_size(size, tmp_path):
-    """All four sizes load at once, also where offsets are beyond 4 GiB."""
+def test_a_model_of_each_size_loads_in_under_half_a_second(size, tmp_path):
+    """The weights are mapped, not read. In the largest model, some lie beyond 4 GiB."""
     hparams = hparams_of(size)
     write_checkpoint(tmp_path / size, hparams)
     with open(tmp_path / size / DATA_FILE, "r+b") as file:
@@ -140,11 +140,11 @@ def test_reads_the_shapes_of_every_size(size, tmp_path):
     assert sum(weight.size for weight in leaves.values()) == SIZES[size][-1]
     assert len(leaves) == 4 + 12 * hparams["n_layer"]
     assert params["wte"][-1, -1] == 1.5  # the last tensor of the file
-    assert seconds < 0.5  # in truth some 0.01; machines that run tests are busy
+    assert seconds < 0.5  # about 0.01 on an idle machine, but machines that run tests are busy
 
 
-def test_an_index_has_the_size_that_is_published(tmp_path):
-    """Names, shapes and offsets of 124M and 355M take just the bytes that OpenAI's index has."""
+def test_our_index_is_as_long_as_the_published_one(tmp_path):
+    """So the names, shapes and offsets of 124M and 355M take as many bytes as in OpenAI's index."""
     for size in ("124M", "355M"):
         write_checkpoint(tmp_path, hparams_of(size))
         n_bytes = os.path.getsize(tmp_path / "model.ckpt.index")
@@ -152,21 +152,21 @@ def test_an_index_has_the_size_that_is_published(tmp_path):
 
 
 def test_reads_an_index_of_many_blocks(model):
-    """TensorFlow begins a new block after 256 KiB; here after 100 bytes."""
+    """TensorFlow begins a new block after 256 KiB. Here, one begins after 100 bytes."""
     write_checkpoint(model, HPARAMS, TENSORS, block_size=100)
     leaves = flat(load(model)[2])
     assert all(np.array_equal(leaves[name], TENSORS[name].squeeze()) for name in TENSORS)
 
 
 def test_reads_weights_that_are_not_aligned(model):
-    """A variable of one byte in front of them all moves them off every 4th byte."""
+    """A variable of one byte comes first, so no weight begins at a multiple of 4 bytes."""
     write_checkpoint(model, HPARAMS, {"a": np.zeros(1, np.int8)} | TENSORS)
     leaves = flat(load(model)[2])
     assert all(np.array_equal(leaves[name], TENSORS[name].squeeze()) for name in TENSORS)
 
 
-def test_a_matrix_keeps_axes_of_one(model):
-    """Only the axis that OpenAI put in front goes, even in a model with sizes of 1."""
+def test_a_matrix_keeps_its_axes_of_length_1(model):
+    """Only the first axis, which OpenAI's matrices have in addition, is removed."""
     hparams = HPARAMS | {"n_embd": 1, "n_head": 1, "n_layer": 1}
     write_checkpoint(model, hparams)
     utils.note_checked(str(model), openai_files.weight_files(str(model)))
@@ -185,8 +185,11 @@ def test_a_matrix_keeps_axes_of_one(model):
         (r"C:\\Users\\me\\run1\\model-1000", "model-1000"),
     ],
 )
-def test_checkpoint_names_the_other_files(path, prefix, model):
-    """Whatever folder of whatever machine TensorFlow saved in, the last part of the path counts."""
+def test_the_file_checkpoint_names_the_other_files(path, prefix, model):
+    """It may give a path on the machine where TensorFlow saved the model.
+
+    Only the last part counts.
+    """
     text = f'model_checkpoint_path: "{path}"\nall_model_checkpoint_paths: "older"\n'
     (model / "checkpoint").write_text(text)
     for ending in (".index", checkpoint.DATA):
@@ -194,8 +197,8 @@ def test_checkpoint_names_the_other_files(path, prefix, model):
     assert len(flat(load(model)[2])) == 40
 
 
-def test_starting_needs_no_library_for_fetching(model):
-    """With all files there, requests and tqdm, which take 0.3 s to import, are not imported."""
+def test_a_complete_model_loads_without_the_packages_for_downloads(model):
+    """Importing requests and tqdm takes 0.3 s, and argparse is not needed either."""
     code = (
         "import sys, utils; utils.load_encoder_hparams_and_params(*sys.argv[1:]); "
         "print({'requests', 'tqdm', 'argparse'} & set(sys.modules))"
@@ -224,12 +227,18 @@ def masked(crc):
     ],
 )
 def test_crc32c_equals_the_published_examples(data, crc):
-    """Those of RFC 3720, B.4, and the one that catalogues of CRCs give."""
+    """The examples are those of RFC 3720, B.4.
+
+    Two more are no bytes at all, and "123456789", which catalogues of CRCs use.
+    """
     assert checkpoint.masked_crc32c(data) == masked(crc)
 
 
 def test_crc32c_equals_the_usual_loop():
-    """At every length round those where a row begins, for bytes and for arrays."""
+    """The lengths lie around 0, one row and two rows.
+
+    A row is what `masked_crc32c` reads at a time.
+    """
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> 1) ^ (table & 1) * np.uint32(0x82F63B78)
@@ -264,7 +273,7 @@ def table_with(tensors=TENSORS, header=field(1, 1), **changes):
 
 
 def compressed(index):
-    """The same index, with its data block said to be compressed, and a checksum for that."""
+    """The same index, but its data block claims to be compressed, with a checksum that fits."""
     metaindex, _ = checkpoint.read_varint(index[-48:], 0)  # which follows the one data block
     data_block = index[: metaindex - 5]
     return data_block + trailer(data_block, compression=1) + index[metaindex:]
@@ -297,8 +306,8 @@ html = b"<html><body>Please log in to this network</body></html>" * 9
         (table_with(size=4), "model/wte has 4 bytes"),
     ],
 )
-def test_each_kind_of_wrong_index_has_its_own_sentence(index, what, model):
-    """One line that names the file, says what is wrong, and points to verify."""
+def test_each_kind_of_wrong_index_has_its_own_message(index, what, model):
+    """The message is one line. It names the file, says what is wrong, and points to verify."""
     (model / "model.ckpt.index").write_bytes(index)
     with pytest.raises(ValueError) as error:
         load(model)
@@ -311,7 +320,7 @@ def test_each_kind_of_wrong_index_has_its_own_sentence(index, what, model):
 
 @pytest.mark.parametrize("change", [-1, +1, -4, -109048])
 def test_a_data_file_of_the_wrong_size_is_refused(change, model):
-    """The file ends where the last tensor of the index does, those of training included."""
+    """It must end where the last tensor of the index ends, whether that is a weight or not."""
     os.truncate(model / DATA_FILE, 109048 + change)
     size = f"{109048 + change:,}"
     with pytest.raises(ValueError, match=f"has {size} bytes, but its index says 109,048"):
@@ -327,8 +336,11 @@ def test_a_data_file_of_the_wrong_size_is_refused(change, model):
         for change in ({"n_head": True}, {"n_head": 3}, {"n_ctx": 10**9})
     ],
 )
-def test_wrong_sizes_are_refused(text, model):
-    """Everything that is not five sizes which fit together, by the file's name."""
+def test_an_hparams_file_with_wrong_sizes_is_refused(text, model):
+    """It must hold five whole numbers from 1 to 1,000,000 that fit each other.
+
+    The error names the file.
+    """
     (model / "hparams.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="hparams.json"):
         load(model)
@@ -336,7 +348,7 @@ def test_wrong_sizes_are_refused(text, model):
 
 @pytest.mark.parametrize("name", ["n_vocab", "n_ctx", "n_embd", "n_layer"])
 def test_sizes_of_another_model_are_refused(name, model):
-    """Each of the sizes shows in a shape or in a count."""
+    """Each of these sizes shows in the vocabulary or in the weights. (n_head does not.)"""
     hparams = HPARAMS | {name: HPARAMS[name] + 5}
     (model / "hparams.json").write_text(json.dumps(hparams))
     with pytest.raises(ValueError, match="hparams.json|does not list"):
@@ -345,15 +357,15 @@ def test_sizes_of_another_model_are_refused(name, model):
 
 @pytest.mark.parametrize("text", ["", "model.ckpt", 'model_checkpoint_path: ""', "\0" * 99])
 def test_a_checkpoint_file_that_names_nothing_is_refused(text, model):
-    """Rather than guessed at."""
+    """The names of the other files are not guessed."""
     (model / "checkpoint").write_text(text)
     with pytest.raises(ValueError, match="model_checkpoint_path"):
         load(model)
 
 
 @pytest.mark.parametrize("name", openai_files.FILES)
-def test_a_partial_model_names_what_is_missing(name, model):
-    """A folder of one's own is not downloaded: the message lists what to put there."""
+def test_an_incomplete_model_is_refused_with_what_is_missing(name, model):
+    """A model that is not OpenAI's cannot be downloaded, so the message says which file to add."""
     (model / name).rename(model / f"{name}.part")
     with pytest.raises(ValueError, match=f"is incomplete: {name} is missing. Add it"):
         load(model)
@@ -363,7 +375,7 @@ def test_a_partial_model_names_what_is_missing(name, model):
 
 
 def mutate(index, changes, end):
-    """Bytes overwritten, by (position, byte), and the rest cut off from `end` on."""
+    """The index with some bytes overwritten, by (position, byte), and cut off at `end`."""
     index = bytearray(index)
     for position, byte in changes:
         index[position % len(index)] = byte
@@ -376,8 +388,8 @@ ends = st.one_of(st.none(), st.integers(0, len(INDEX)))
 
 @settings(max_examples=200, deadline=None)
 @given(changes, ends, st.booleans())
-def test_any_damage_to_an_index_is_a_value_error(tmp_path_factory, changes, end, resealed):
-    """Also where the checksums of the blocks are right again."""
+def test_a_damaged_index_is_read_or_is_a_value_error(tmp_path_factory, changes, end, resealed):
+    """This also holds if the checksums of its blocks are right again."""
     path = tmp_path_factory.getbasetemp() / "damaged.index"
     index = mutate(INDEX, changes, end)
     read_or_refuse(path, reseal(index, INDEX) if resealed else index, HPARAMS)
@@ -385,8 +397,8 @@ def test_any_damage_to_an_index_is_a_value_error(tmp_path_factory, changes, end,
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=20), st.binary(max_size=40)), min_size=1))
-def test_any_table_is_read_or_a_value_error(tmp_path_factory, entries):
-    """Well-formed tables of anything, such as messages that are not protobuf's."""
+def test_any_table_is_read_or_is_a_value_error(tmp_path_factory, entries):
+    """The tables are well-formed, but hold anything, such as messages that are not protobuf."""
     path = tmp_path_factory.getbasetemp() / "foreign.index"
     entries = [(b"", field(1, 1)), *((b"m" + key, value) for key, value in entries)]
     read_or_refuse(path, table(entries), HPARAMS)
@@ -394,15 +406,15 @@ def test_any_table_is_read_or_a_value_error(tmp_path_factory, entries):
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60))
-def test_any_message_in_the_place_of_a_tensor_is_a_value_error(tmp_path_factory, message):
-    """With every other entry right."""
+def test_any_message_for_every_tensor_is_read_or_is_a_value_error(tmp_path_factory, message):
+    """Every weight has the same message, whatever its bytes. The rest of the index is right."""
     path = tmp_path_factory.getbasetemp() / "message.index"
     entries = sorted({b"": field(1, 1), **{name.encode(): message for name in TENSORS}}.items())
     read_or_refuse(path, table(entries), HPARAMS)
 
 
 def index_of(block, n_handles):
-    """The bytes of an index with one data block, to which the index block leads many times."""
+    """The bytes of an index whose index block refers n_handles times to the same data block."""
     handle = varint(0) + varint(len(block))
     handles = block_of([(b"%06d" % i, handle) for i in range(n_handles)])
     data = block + trailer(block)
@@ -411,7 +423,10 @@ def index_of(block, n_handles):
 
 
 def test_a_small_index_cannot_make_a_large_table(tmp_path):
-    """A million bytes of which each stands for a hundred thousand, or is read again and again."""
+    """One index has long keys, 100,000 bytes for each of its own.
+
+    The other has one block read 20,000 times.
+    """
     key = b"k" * 500_000
     next_entry = varint(len(key)) + varint(1) + varint(0) + b"l"
     long_keys = block_of([(key, b"")])[:-8] + next_entry * 50_000 + block_of([])
@@ -428,7 +443,7 @@ def test_a_small_index_cannot_make_a_large_table(tmp_path):
 
 
 def test_a_file_system_that_cannot_map_is_no_obstacle(monkeypatch):
-    """Then the file is read, and the weights are the same."""
+    """If a file cannot be mapped into memory, it is read, and the weights are the same."""
 
     def memmap(*args, **options):
         raise OSError(19, "No such device")

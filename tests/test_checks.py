@@ -1,4 +1,4 @@
-"""What may be asked for: the same from the command line, from main and from generate."""
+"""Options are checked alike, whether they come from the command line, main or generate."""
 
 
 import numpy as np
@@ -19,7 +19,7 @@ NO_FRACTIONS = [*NO_NUMBERS, "0", "0.0", "1.1", "90", "90%", 0, 0.0, 1.5, 90, np
 
 
 @pytest.mark.parametrize("value", NO_WHOLE_NUMBERS, ids=lambda value: repr(value)[:30])
-def test_what_is_no_whole_number(value):
+def test_what_is_no_whole_number_is_refused(value):
     """The message names the argument, shows what was given, and says what is allowed."""
     with pytest.raises(checks.CallError, match="^top_k must be a whole number, 0 or") as refused:
         checks.integer("top_k", value, lowest=0)
@@ -27,21 +27,21 @@ def test_what_is_no_whole_number(value):
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: repr(value)[:30])
-def test_what_is_no_number(value):
-    """A number below 0 is none, nor one that no float can hold."""
+def test_what_is_no_number_is_refused(value):
+    """A number must be 0 or more, finite, and not so small that a float rounds it to 0."""
     with pytest.raises(checks.CallError, match="^temperature (must be a number|'1e-400' is too)"):
         checks.number("temperature", value)
 
 
 @pytest.mark.parametrize("value", NO_FRACTIONS, ids=lambda value: repr(value)[:30])
-def test_what_is_no_fraction(value):
-    """0 would keep no token at all, and 90 is a percentage."""
+def test_what_is_no_fraction_is_refused(value):
+    """top_p = 0 would keep no token at all, and 90 is a percentage."""
     with pytest.raises(checks.CallError, match="^top_p (must be above 0|'1e-400' is too)"):
         checks.fraction("top_p", value)
 
 
-def test_right_values():
-    """Text and numbers, NumPy's among them, give the same int or float."""
+def test_right_values_are_accepted():
+    """Text and numbers, also those of NumPy, give the same int or float."""
     assert [checks.integer("k", value, lowest=0) for value in ["07", 7, np.int64(7)]] == [7] * 3
     for value in [".7", "0.7", "7e-1", 0.7, np.float64(0.7)]:
         assert checks.number("t", value) == checks.fraction("p", value) == 0.7
@@ -73,14 +73,14 @@ RIGHT = dict(n_vocab=9, n_ctx=4, n_tokens_to_generate=1, temperature=0.0, top_k=
     ids=str,
 )
 def test_generate_refuses_what_the_command_line_refuses(name, value):
-    """Before the model runs, with an error that names the argument."""
+    """generate calls check_generate before the model runs. The error names the argument."""
     with pytest.raises(ValueError, match=f"^{name}"):
         checks.check_generate(**{"inputs": [1, 2], **RIGHT, name: value})
 
 
 @pytest.mark.parametrize("inputs", [[0, 8], (1, 2, 3, 4), np.array([3], dtype=np.uint16)], ids=str)
 def test_generate_takes_ids_of_every_kind(inputs):
-    """A list, a tuple, or an array of whole numbers."""
+    """The ids may be in a list, a tuple, or an array of whole numbers."""
     checks.check_generate(inputs, **RIGHT, stop_id=8)
 
 
@@ -102,7 +102,7 @@ def test_generate_takes_ids_of_every_kind(inputs):
     ],
     ids=str,
 )
-def test_main_refuses_from_python_what_the_command_line_does(option):
+def test_main_refuses_from_python_what_the_command_line_refuses(option):
     """A CallError, which is a ValueError, names the option, or says that there is no such model."""
     with pytest.raises(checks.CallError, match=f"^({[*option][0]}|there is no model '335M')"):
         gpt2.main("ROMEO:", **{"model_size": "tiny", **option})

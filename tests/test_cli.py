@@ -1,7 +1,7 @@
 """The words of the command line: what is refused, what help says, what the options do.
 
-The other rooms have files of their own: test_checks.py, test_prompts.py, test_printing.py, and
-test_console.py, where the system has a part in what happens.
+More about values is in test_checks.py, about prompts in test_prompts.py, about what is printed in
+test_printing.py, and about processes, signals and streams in test_console.py.
 """
 
 import inspect
@@ -24,7 +24,7 @@ OPTIONS = inspect.signature(gpt2.main).parameters
 
 # The words of a call, and what the answer must contain.
 WRONG_CALLS = [
-    # Flags that are none.
+    # Flags that do not exist.
     (["Hi", "--n_tokens", "5"], ["--n_tokens'", "did you mean --n_tokens_to_generate?"]),
     (["Hi", "--temprature", "1"], ["--temprature", "did you mean --temperature?"]),
     (["Hi", "--temprature=1"], ["--temprature=1", "did you mean --temperature?"]),
@@ -39,7 +39,8 @@ WRONG_CALLS = [
     (["Hi", "--", "--trace"], ["'--'"]),
     (["Hi", "--"], ["'--'"]),
     (["Hi", "-"], ["'-'", "quotes"]),
-    # Dashes and quotes of a word processor, and quotes that are none in the shell of Windows.
+    # Dashes and quotes from a word processor, and single quotes, which the shell of Windows does
+    # not take for quotes.
     (["Hi", "\u2014temperature", "0.7"], ["long dash", "did you mean --temperature?"]),
     (["\u2013seed", "5"], ["long dash", "did you mean --seed?"]),
     (["\u2212\u2212top_k=5"], ["long dash", "did you mean --top_k?"]),
@@ -70,7 +71,7 @@ WRONG_CALLS = [
     (["Hi", "--top-k", "1", "--top_k=2"], ["--top_k", "twice"]),
     (["Hi", "--prompt=Hi"], ["the prompt", "twice"]),
     (["--prompt=Hi", "Hi"], ["'Hi'", "quotes"]),
-    # Values. tests/test_checks.py has all kinds of them.
+    # Wrong values. tests/test_checks.py has many more.
     (["Hi", "--seed", "\u22125"], ["seed must be a whole number", "5'"]),
     (["Hi", "--top_p=90%"], ["top_p must be above 0", "'90%'"]),
     (["Hi", "--temperature", "1e-400"], ["temperature '1e-400' is too small"]),
@@ -88,7 +89,10 @@ WRONG_CALLS = [
     "words, message", [pytest.param(*case, id=" ".join(case[0])[:40]) for case in WRONG_CALLS]
 )
 def test_wrong_call_is_refused_in_one_line(call, tmp_path, monkeypatch, words, message):
-    """A line on stderr, exit status 2, nothing else, before anything is loaded or fetched."""
+    """stderr gets one line, and the exit status is 2.
+
+    Nothing has been loaded or downloaded by then.
+    """
     monkeypatch.setattr(utils, "load_encoder_and_hparams", lambda *_: pytest.fail("loads a model"))
     if not any(word.startswith("--models") for word in words):
         words = ["--models_dir", str(tmp_path / "absent"), *words]
@@ -104,22 +108,22 @@ def test_wrong_call_is_refused_in_one_line(call, tmp_path, monkeypatch, words, m
     "words, message", [(["Alan", "Turing", "theorized"], "quotes"), (["Hi", "--top_p=90"], "90")]
 )
 def test_wrong_call_is_refused_in_a_process(process, tmp_path, words, message):
-    """The same from outside, where the network cannot be reached and no model is there."""
+    """A real process does the same, without a network and without a model."""
     status, out, err = process(*words, "--models_dir=absent")
     assert (status, out) == (2, "")
     assert message in err and err.count("\n") == 1
     assert os.listdir(tmp_path) == []
 
 
-def test_model_that_cannot_be_fetched_is_no_wrong_call(process):
-    """What hinders a right call ends in one line too, but in exit status 1."""
+def test_model_that_cannot_be_downloaded_is_no_wrong_call(process):
+    """A right call that fails ends in one line too, but with exit status 1."""
     status, out, err = process("Hi", "--models_dir=absent", GPT2_BASE_URL="nowhere")
     assert (status, out) == (1, "")
     assert "nowhere" in err and err.count("\n") == 1
 
 
-def test_model_is_refused_by_name_where_its_folder_is_not_whole(process, tmp_path):
-    """A folder that is no model is named with what it lacks, in exit status 1."""
+def test_incomplete_model_is_refused_with_what_it_lacks(process, tmp_path):
+    """The message names the folder and the missing files, and the exit status is 1."""
     (tmp_path / "mine").mkdir()
     status, out, err = process("Hi", "--models_dir=.", "--model_size=mine")
     assert (status, out) == (1, "")
@@ -140,8 +144,8 @@ def test_model_is_refused_by_name_where_its_folder_is_not_whole(process, tmp_pat
         ["--model_size", "--help"],
     ],
 )
-def test_help_wherever_it_is_asked_for(call, tmp_path, words):
-    """-h or --help among the words is answered on stdout, whatever else is wrong."""
+def test_help_comes_wherever_it_is_asked_for(call, tmp_path, words):
+    """-h or --help anywhere in a call prints the help on stdout, whatever else is in the call."""
     status, out, err = call(*words)
     assert (status, err) == (0, "")
     assert out.startswith("usage: python gpt2.py ")
@@ -149,7 +153,7 @@ def test_help_wherever_it_is_asked_for(call, tmp_path, words):
 
 
 def test_help_needs_no_model(process, tmp_path):
-    """Help comes without a model, a network, or anything left behind."""
+    """Help comes without a model and without a network, and leaves nothing behind."""
     status, out, err = process("--help", "--models_dir=absent")
     assert (status, err) == (0, "")
     assert "examples:" in out
@@ -158,14 +162,14 @@ def test_help_needs_no_model(process, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_help_tells_each_option_and_its_default(call, name):
-    """Every parameter of main has its line, with the default that main's signature has."""
+    """Every parameter of main is in the help, with the default from main's signature."""
     default = OPTIONS[name].default
     value = "" if default is None else f" {default}\n"
     assert f"--{name}{value}" in call("--help").out
 
 
 def test_examples_of_help_are_calls_that_work(call, encoded, monkeypatch):
-    """Each example, with fewer tokens and the small model, makes a text."""
+    """Each example ends without an error. Here it runs with the small model and makes 0 tokens."""
     pipe_in(monkeypatch, b"ROMEO:")
     examples = call("--help").out.partition("examples:\n")[2].splitlines()
     assert len(examples) == 3
@@ -194,7 +198,7 @@ def test_examples_of_help_are_calls_that_work(call, encoded, monkeypatch):
     ids=lambda prompt: repr(prompt[:20]),
 )
 def test_prompt_is_what_was_typed(call, encoded, prompt):
-    """Whatever a text means to Python or to fire, the tokenizer gets it as it is."""
+    """The tokenizer gets the text unchanged, even if it looks like a Python value or a flag."""
     assert call(f"--prompt={prompt}", *TINY, "--n_tokens_to_generate=0") == (0, "\n", "")
     if prompt != "-" and not cli.looks_like_flag(prompt):
         call(prompt, *TINY, "--n_tokens_to_generate=0")
@@ -203,7 +207,7 @@ def test_prompt_is_what_was_typed(call, encoded, prompt):
 
 
 def test_options_are_what_was_typed(call, monkeypatch):
-    """Names that look like numbers stay names, and hyphens may stand for underscores."""
+    """A name that looks like a number stays a name. Hyphens may stand for underscores in flags."""
     given = {}
     monkeypatch.setattr(utils, "check_model_size", lambda *model: given.update(model=model))
     monkeypatch.setattr(utils, "load_encoder_and_hparams", lambda *_: sys.exit("far enough"))
@@ -215,7 +219,7 @@ def test_options_are_what_was_typed(call, monkeypatch):
 
 
 def test_seed_makes_the_same_text_again(call):
-    """The same seed gives the same text, in one process too; another seed gives another."""
+    """The same seed gives the same text, and another seed another text. Nothing is noted."""
     words = ["ROMEO:", *TWELVE, "--temperature", "1"]
     zero = call(*words, "--seed", "0")
     assert zero == call(*words, "--seed", "0")
@@ -223,8 +227,11 @@ def test_seed_makes_the_same_text_again(call):
     assert zero.err == ""
 
 
-def test_fresh_seed_is_told(call):
-    """Without --seed, the one that was drawn stands on stderr, and makes the text again."""
+def test_fresh_seed_is_printed(call):
+    """Without --seed, a new seed is drawn each time.
+
+    A note on stderr has it, and with it the text comes again.
+    """
     words = ["ROMEO:", *TWELVE, "--temperature", "1"]
     first, second = call(*words), call(*words)
     assert first.err != second.err
@@ -234,7 +241,7 @@ def test_fresh_seed_is_told(call):
 
 @pytest.mark.parametrize("batch_size", ["1", "2", "5", "7"])
 def test_samples_are_the_same_for_every_batch_size(call, batch_size):
-    """batch_size need not divide nsamples, may exceed it, and changes no text."""
+    """batch_size changes no text, even if it does not divide nsamples or exceeds it."""
     words = ["ROMEO:", *TWELVE, "--temperature", "1", "--seed", "7", "--nsamples", "5"]
     default = call(*words)
     assert call(*words, "--batch_size", batch_size) == default
@@ -242,8 +249,8 @@ def test_samples_are_the_same_for_every_batch_size(call, batch_size):
     assert len(set(texts)) == len(texts)  # no two samples are alike
 
 
-def test_sample_does_not_depend_on_how_many_there_are(call):
-    """The first sample of several is the one that a call for one makes."""
+def test_sample_does_not_depend_on_the_number_of_samples(call):
+    """The first of several samples is the text that a call for a single sample makes."""
     words = ["ROMEO:", *TWELVE, "--temperature", "1", "--seed", "7"]
     alone = call(*words).out
     line = "=" * 40
@@ -263,7 +270,10 @@ def test_sample_does_not_depend_on_how_many_there_are(call):
     ],
 )
 def test_notes_tell_what_has_no_effect(call, words, notes):
-    """At temperature 0 the options of chance do nothing, which stderr says, a line for each."""
+    """At temperature 0 nothing is drawn, so some options do nothing.
+
+    A line on stderr names each of them.
+    """
     status, _, err = call("ROMEO:", *TINY, "--n_tokens_to_generate", "1", *words)
     lines = err.splitlines()
     assert status == 0
@@ -275,7 +285,7 @@ def test_notes_tell_what_has_no_effect(call, words, notes):
 
 
 def test_main_takes_numbers_from_python(capsys):
-    """Real numbers, NumPy's among them, do what their text does."""
+    """Numbers, also those of NumPy, do the same as the text of these numbers."""
     options = dict(model_size="tiny", n_tokens_to_generate=5, temperature=0.5, top_k=9, top_p=0.75)
     gpt2.main("ROMEO:", **options, seed=3, nsamples=2, batch_size=1)
     from_numbers = capsys.readouterr()

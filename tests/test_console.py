@@ -19,20 +19,20 @@ import console
 import utils
 
 PROGRAMS = ["gpt2.py", "utils.py", "walkthrough.py"]
-POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="takes signals and files of POSIX")
+POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="needs signals and files of POSIX")
 
 
 # ---- How a program starts ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*PROGRAMS, "console.py", "checks.py"])
-def test_an_old_python_can_read_what_it_is_told(name):
-    """It has to compile the program before it comes to the line that checks its version."""
+def test_an_old_python_can_compile_the_programs(name):
+    """Python compiles a whole file before it runs the line that checks its version."""
     ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 6))
 
 
 def test_an_old_python_is_refused(monkeypatch, capsys):
-    """In one line that says which Python is needed, which this is, and where it is."""
+    """One line says which Python is needed, which version this one has, and where it is."""
     monkeypatch.setattr(sys, "version_info", (3, 8, 18, "final", 0))
     monkeypatch.setattr(sys, "argv", [GPT2_PY])
     with pytest.raises(SystemExit, match="1"):
@@ -43,7 +43,7 @@ def test_an_old_python_is_refused(monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_missing_package_is_named(process, name):
-    """Without the installed packages, also for --help: the package, the Python, the remedy."""
+    """Even --help ends in one line. It names the package and the command that installs it."""
     status, out, err = process("--help", python=["-S"], script=str(ROOT / name))
     assert (status, out) == (1, "")
     assert err.startswith(f"{name}: the package numpy is missing") and err.count("\n") == 1
@@ -51,7 +51,7 @@ def test_a_missing_package_is_named(process, name):
 
 
 def test_a_package_that_is_missing_later_is_named_too(call, monkeypatch):
-    """Some packages are imported only where they are needed."""
+    """Some packages are imported only where they are needed. The message is the same there."""
     monkeypatch.setitem(sys.modules, "fire", None)
     status, out, err = call("ROMEO:", *TWELVE)
     assert (status, out) == (1, "")
@@ -59,7 +59,7 @@ def test_a_package_that_is_missing_later_is_named_too(call, monkeypatch):
 
 
 def test_a_package_that_is_broken_is_named(tmp_path, process):
-    """NumPy's own message for that has thirty lines."""
+    """One line names the broken module. (NumPy's own message for this has thirty lines.)"""
     (tmp_path / "numpy.py").write_text("raise ImportError('a\\nb', name='numpy.core')")
     status, out, err = process("ROMEO:", PYTHONPATH=str(tmp_path))
     assert (status, out) == (1, "")
@@ -67,8 +67,8 @@ def test_a_package_that_is_broken_is_named(tmp_path, process):
 
 
 @POSIX_ONLY
-def test_ctrl_c_while_modules_are_imported(tmp_path):
-    """The program ends in 130 without a word, as later."""
+def test_ctrl_c_while_modules_are_imported_prints_nothing(tmp_path):
+    """The program ends with status 130, just as it does later."""
     slow = "import sys, time; print('importing', file=sys.stderr, flush=True); time.sleep(60)"
     (tmp_path / "numpy.py").write_text(slow)
     with subprocess.Popen(
@@ -83,21 +83,24 @@ def test_ctrl_c_while_modules_are_imported(tmp_path):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_safe_path_of_python(process, name):
-    """PYTHONSAFEPATH keeps Python from looking for modules beside the script: they are found."""
+def test_the_safe_path_of_python_is_no_obstacle(process, name):
+    """With PYTHONSAFEPATH, Python does not look for modules beside the script.
+
+    They are found anyway.
+    """
     status, out, err = process("--help", script=str(ROOT / name), PYTHONSAFEPATH="1")
     assert (status, err) == (0, "")
     assert "--models_dir" in out
 
 
 def test_options_of_python_change_nothing(process, call):
-    """Without asserts and with every warning an error, the text is the same, and all that comes."""
+    """Without asserts, and with warnings as errors, the same is printed. No warning appears."""
     python = ["-O", "-W", "error", "-X", "dev"]
     assert process("ROMEO:", *TWELVE, python=python) == call("ROMEO:", *TWELVE)
 
 
 def test_models_are_found_from_any_folder(process, call, tmp_path):
-    """models_dir is beside gpt2.py, also where the script is called by a symbolic link."""
+    """They are looked for beside gpt2.py, even if a symbolic link elsewhere leads to gpt2.py."""
     link = tmp_path / "link.py"
     try:
         link.symlink_to(GPT2_PY)
@@ -125,8 +128,8 @@ class Bare:
 
 
 @pytest.mark.parametrize("kind", [io.StringIO, Bare])
-def test_streams_that_are_no_files(call, monkeypatch, kind):
-    """Nothing is asked of a stream but to take text."""
+def test_streams_may_be_objects_that_only_take_text(call, monkeypatch, kind):
+    """In a notebook or in IDLE, the standard streams are such objects."""
     expected = call("ROMEO:", *TWELVE).out
     monkeypatch.setattr(sys, "stdin", object())
     monkeypatch.setattr(sys, "stderr", err := kind())
@@ -153,7 +156,7 @@ def test_console_that_lacks_a_character_gets_its_code(
 
 
 def test_control_characters_are_shown_at_a_terminal(model_says, call, monkeypatch):
-    """A terminal would obey them; a pipe gets every byte."""
+    """A terminal would obey them. A pipe gets every byte unchanged."""
     text = "a\tb\x1b[2J\x07\r\x7f\x9b\n"
     model_says(text.encode())
     assert call("x", *TINY).out == text + "\n"
@@ -162,7 +165,10 @@ def test_control_characters_are_shown_at_a_terminal(model_says, call, monkeypatc
 
 
 def test_a_message_is_one_line(monkeypatch, capsys):
-    """A name of a file may hold anything. A program puts its own name first, a notebook none."""
+    """The name of a file in it may hold line ends.
+
+    A program's name comes first, a notebook has none.
+    """
     monkeypatch.setattr(sys, "argv", [GPT2_PY])
     console.say("no such file: a\nb\x1b")
     assert capsys.readouterr().err == "gpt2.py: no such file: a b\\x1b\n"
@@ -172,8 +178,11 @@ def test_a_message_is_one_line(monkeypatch, capsys):
         assert capsys.readouterr().err == "note: x\n"
 
 
-def test_a_reader_that_has_gone_on_windows(call, monkeypatch):
-    """Windows says EINVAL there, which ends the program in silence too."""
+def test_a_reader_that_has_gone_is_no_error_on_windows(call, monkeypatch):
+    """Windows then reports EINVAL, which ends the program in silence.
+
+    Elsewhere, EINVAL is an error.
+    """
 
     def write(text):
         raise OSError(errno.EINVAL, "Invalid argument")
@@ -185,8 +194,11 @@ def test_a_reader_that_has_gone_on_windows(call, monkeypatch):
     assert call("--help").status == 0
 
 
-def test_streams_that_do_not_wait_are_made_to(monkeypatch):
-    """A program that shares a pipe may have set it so; half a text would be lost."""
+def test_streams_that_do_not_wait_are_made_to_wait(monkeypatch):
+    """Another program that uses the same pipe may have set it not to wait.
+
+    Half a text could be lost.
+    """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with open(reader), open(writer, "w") as stream:
@@ -211,8 +223,11 @@ def test_streams_that_do_not_wait_are_made_to(monkeypatch):
         ('$UTILS verify tiny | true; echo "${{PIPESTATUS-0}}"', 0, "0", ""),
     ],
 )
-def test_closed_and_full_streams(shell, call, line, status, out, err):
-    """What cannot be printed ends the run, what cannot be said does not; no traceback."""
+def test_closed_and_full_streams_end_in_no_traceback(shell, call, line, status, out, err):
+    """If the text cannot be printed, the run fails with one line.
+
+    If only a note cannot be printed, the run goes on. A reader that has seen enough is no error.
+    """
     if "/dev/full" in line and not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full here")
     line = line.replace("$UTILS", f'"$PYTHON" "{utils.__file__}"')
@@ -224,8 +239,11 @@ def test_closed_and_full_streams(shell, call, line, status, out, err):
 
 
 @POSIX_ONLY
-def test_a_disk_that_is_full_in_the_middle_of_a_text(tmp_path):
-    """It is an error, also where Python has no buffer and would lose the rest."""
+def test_a_disk_that_fills_up_in_the_middle_of_a_text_is_an_error(tmp_path):
+    """This also holds with PYTHONUNBUFFERED.
+
+    Python alone would then lose the rest without an error.
+    """
     import resource
 
     path = tmp_path / "out"
@@ -241,7 +259,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_text(tmp_path):
     assert b"cannot write to standard output: File too large" in done.stderr
 
 
-def test_a_path_that_the_console_cannot_show(process, tmp_path):
+def test_a_path_that_the_console_cannot_show_is_printed_as_codes(process, tmp_path):
     """The name of a folder that is not in ASCII does not make a good download fail."""
     shutil.copytree(os.path.join(utils.MODELS_DIR, "tiny"), tmp_path / "модели" / "tiny")
     words = ["download", "tiny", "--models_dir", str(tmp_path / "модели")]
@@ -279,7 +297,7 @@ cli.run(gpt2.main)
 
 @pytest.fixture
 def start_scripted(tmp_path):
-    """A function that starts the scripted model, and returns its process when it waits."""
+    """A function that starts the scripted model, and returns its process once the model waits."""
     path = tmp_path / "scripted.py"
     path.write_text(SCRIPTED, encoding="utf-8")
 
@@ -308,8 +326,8 @@ def test_a_signal_loses_no_text(start_scripted, name, status, words):
 
 
 @POSIX_ONLY
-def test_a_text_that_is_killed_has_left_the_program(start_scripted):
-    """SIGKILL leaves no time to print: each token was printed when it was made."""
+def test_a_killed_program_has_printed_every_token_so_far(start_scripted):
+    """SIGKILL leaves no time to print, so each token has to be printed when it is made."""
     process = start_scripted()
     process.kill()
     out, _ = process.communicate(timeout=60)
@@ -318,7 +336,7 @@ def test_a_text_that_is_killed_has_left_the_program(start_scripted):
 
 @POSIX_ONLY
 def test_ignored_signals_stay_ignored(start_scripted):
-    """As under nohup, or in the background of a shell script."""
+    """nohup starts a program with a signal ignored. So does a shell script, in the background."""
 
     def ignore():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -344,8 +362,8 @@ def test_ignored_signals_stay_ignored(start_scripted):
     ],
     ids=repr,
 )
-def test_status_that_fits_what_happened(monkeypatch, capsys, error, status, line):
-    """And the line that says what happened."""
+def test_each_error_has_its_exit_status_and_its_line(monkeypatch, capsys, error, status, line):
+    """Ctrl-C and a pipe without a reader need no words. Every other error has one line."""
     monkeypatch.setattr(sys, "argv", [GPT2_PY])
 
     def fail():
@@ -359,8 +377,11 @@ def test_status_that_fits_what_happened(monkeypatch, capsys, error, status, line
 
 
 @pytest.mark.parametrize("first", [KeyboardInterrupt(), SystemExit(129)], ids=repr)
-def test_status_of_a_signal_stays_where_the_text_cannot_be_written(first):
-    """A closed terminal sends SIGHUP and takes no text any more."""
+def test_status_of_a_signal_stays_if_the_text_cannot_be_written(first):
+    """A terminal that is closed sends SIGHUP and takes no text any more.
+
+    The status tells of the signal.
+    """
 
     def fail():
         try:
@@ -374,7 +395,7 @@ def test_status_of_a_signal_stays_where_the_text_cannot_be_written(first):
 
 
 def test_an_import_that_fails_in_another_way_is_one_line(tmp_path, process):
-    """Python itself may fail so, where it cannot read the file of a module."""
+    """Where Python cannot read a module's file, it may raise an error that is no ImportError."""
     (tmp_path / "numpy.py").write_text("import json\njson.nothing")
     status, out, err = process("ROMEO:", PYTHONPATH=str(tmp_path))
     assert (status, out) == (1, "")
@@ -384,7 +405,7 @@ def test_an_import_that_fails_in_another_way_is_one_line(tmp_path, process):
 
 @pytest.mark.parametrize("damaged", [b"\0" * 99, b"x = (", b"\xff"])
 def test_a_package_that_cannot_be_compiled_is_one_line(damaged, tmp_path, process):
-    """As after a power cut while it was installed."""
+    """A power cut during the installation can leave such a file."""
     (tmp_path / "numpy.py").write_bytes(damaged)
     status, out, err = process("ROMEO:", PYTHONPATH=str(tmp_path))
     assert (status, out) == (1, "")
@@ -392,7 +413,7 @@ def test_a_package_that_cannot_be_compiled_is_one_line(damaged, tmp_path, proces
 
 
 def test_a_mistake_in_a_file_of_ours_keeps_its_traceback(tmp_path, process):
-    """Whoever edits a file wants to see the line."""
+    """Whoever edits one of our files wants to see the line of the mistake."""
     for path in ROOT.glob("*.py"):
         shutil.copy(path, tmp_path)
     (tmp_path / "checks.py").write_text("x = (")
@@ -401,8 +422,8 @@ def test_a_mistake_in_a_file_of_ours_keeps_its_traceback(tmp_path, process):
     assert "checks.py" in err and "SyntaxError" in err and err.count("\n") > 1
 
 
-def test_a_package_without_its_first_file_is_one_line(tmp_path, process):
-    """To Python, a folder without __init__.py is a package in which nothing is."""
+def test_a_package_without_its_init_file_is_one_line(tmp_path, process):
+    """To Python, a folder without __init__.py is a package with nothing in it."""
     for name in ("numpy", "fire"):
         (tmp_path / name).mkdir()
     status, out, err = process("ROMEO:", python=["-S"], PYTHONPATH=str(tmp_path))
@@ -411,6 +432,6 @@ def test_a_package_without_its_first_file_is_one_line(tmp_path, process):
 
 
 def test_a_bug_keeps_its_traceback():
-    """An error that no user can have caused is for whoever mends it."""
+    """No user can have caused such an error, and whoever mends it needs the traceback."""
     with pytest.raises(ZeroDivisionError):
         console.run(lambda: 1 / 0)

@@ -103,6 +103,9 @@ def test_generate_takes_ids_of_every_kind(inputs):
     ids=str,
 )
 def test_main_refuses_from_python_what_the_command_line_refuses(option):
-    """A CallError, which is a ValueError, names the option, or says that there is no such model."""
+    """The error names the option, or says that there is no such model.
+
+    CallError is a ValueError.
+    """
     with pytest.raises(checks.CallError, match=f"^({[*option][0]}|there is no model '335M')"):
         gpt2.main("ROMEO:", **{"model_size": "tiny", **option})

@@ -260,7 +260,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_text_is_an_error(tmp_path):
 
 
 def test_a_path_that_the_console_cannot_show_is_printed_as_codes(process, tmp_path):
-    """The name of a folder that is not in ASCII does not make a good download fail."""
+    """Letters that the console lacks, in a folder's name, do not make `utils.py download` fail."""
     shutil.copytree(os.path.join(utils.MODELS_DIR, "tiny"), tmp_path / "модели" / "tiny")
     words = ["download", "tiny", "--models_dir", str(tmp_path / "модели")]
     status, out, err = process(*words, script=utils.__file__, PYTHONIOENCODING="ascii")

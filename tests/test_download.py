@@ -48,7 +48,7 @@ import utils
     ids="-".join,
 )
 def test_a_fault_that_passes_ends_in_the_right_file(name, faults, server, tmp_path):
-    """The file is downloaded again, or the rest of it."""
+    """After the fault, the rest of the file is downloaded, or the whole file once more."""
     server.faults[name] = [*faults]
     fetch(tmp_path)
     assert server.faults[name] == faults[-1:]  # all of them were played
@@ -56,7 +56,7 @@ def test_a_fault_that_passes_ends_in_the_right_file(name, faults, server, tmp_pa
 
 
 def test_what_was_downloaded_can_be_loaded(server, tmp_path):
-    """Checked by the program's own check, after faults in every file."""
+    """After two faults in every file, the model passes the program's own checks and is loaded."""
     server.faults = {name: ["500", "short", "none"] for name in FILES}
     encoder, hparams, params = load(tmp_path)
     assert is_whole(tmp_path / "774M")
@@ -87,7 +87,7 @@ LASTING = {
 @pytest.mark.parametrize("name", ["hparams.json", "model.ckpt.index", DATA_FILE])
 @pytest.mark.parametrize("fault", LASTING)
 def test_a_fault_that_stays_ends_in_no_file(name, fault, server, tmp_path, monkeypatch):
-    """One line says which address, what happened and what to do; what was right is kept."""
+    """One line names the address, what happened and what to do. The files before it are kept."""
     monkeypatch.setattr(download, "PAUSES", (0.01,))
     expected_error, what = LASTING[fault]
     server.faults[name] = [fault]
@@ -107,7 +107,7 @@ def test_a_fault_that_stays_ends_in_no_file(name, fault, server, tmp_path, monke
 
 
 def test_a_short_body_without_a_length_is_noticed(server, tmp_path):
-    """By the index, which knows the size of the data file; the rest is downloaded."""
+    """The index tells how long the data file is, so the missing bytes are downloaded."""
     server.faults[DATA_FILE] = ["short_without_length", "none"]
     load(tmp_path)
     assert [asked for name, asked in server.requests if name == DATA_FILE][0] is None
@@ -115,8 +115,8 @@ def test_a_short_body_without_a_length_is_noticed(server, tmp_path):
     assert is_whole(tmp_path / "774M")
 
 
-def test_what_was_downloaded_wrong_is_not_kept(server, tmp_path):
-    """Or every later run would continue it."""
+def test_a_part_with_wrong_bytes_is_not_kept(server, tmp_path):
+    """Otherwise every later run would continue the wrong part."""
     server.faults[DATA_FILE] = ["short", "bytes_of_another_range"]
     with pytest.raises(ValueError, match="does not match its checksum"):
         load(tmp_path)
@@ -126,7 +126,7 @@ def test_what_was_downloaded_wrong_is_not_kept(server, tmp_path):
 @pytest.mark.skipif(not hasattr(urllib3.HTTPResponse, "read1"), reason="urllib3 is before 2.2")
 @pytest.mark.parametrize("fault", ["short", "reset", "stall"])
 def test_a_message_says_how_many_bytes_came(fault, server, tmp_path):
-    """All that came are counted, and kept."""
+    """All bytes that came before the fault are counted and kept."""
     server.files["checkpoint"] = bytes(1200)
     server.faults["checkpoint"] = [fault]
     with pytest.raises(OSError, match="after 400 of 1,200 bytes"):
@@ -139,7 +139,7 @@ def test_a_message_says_how_many_bytes_came(fault, server, tmp_path):
 
 @pytest.mark.parametrize("n_bytes", [1, 1000, len(DATA) - 1])
 def test_a_part_is_continued(n_bytes, server, tmp_path):
-    """Only the rest is asked for, and sent."""
+    """The server is asked only for the missing bytes, and sends only these."""
     fetch(tmp_path)
     folder = tmp_path / "774M"
     (folder / DATA_FILE).unlink()
@@ -154,7 +154,11 @@ def test_a_part_is_continued(n_bytes, server, tmp_path):
 
 @pytest.mark.parametrize("name", ["vocab.bpe", DATA_FILE])
 def test_a_part_that_is_whole_is_only_checked(name, server, tmp_path):
-    """A run that was killed before the last step: by size, or because nothing follows (416)."""
+    """A run may be killed between the last byte and the check.
+
+    The next run sees that no byte is missing, by the size in the index or because the server
+    answers 416.
+    """
     folder = tmp_path / "774M"
     folder.mkdir()
     (folder / f"{name}.part").write_bytes(FILES[name])
@@ -165,7 +169,7 @@ def test_a_part_that_is_whole_is_only_checked(name, server, tmp_path):
 
 @pytest.mark.parametrize("part", [DATA + b"more", bytes(len(DATA)), b"<html>" * 99], ids=len)
 def test_a_part_that_is_wrong_never_becomes_the_file(part, server, tmp_path):
-    """Too long, a hole of zeros, a page of HTML: the file is downloaded again from its start."""
+    """The part is too long, all zeros or a web page. The file is then downloaded from its start."""
     folder = tmp_path / "774M"
     folder.mkdir()
     (folder / f"{DATA_FILE}.part").write_bytes(part)
@@ -175,7 +179,7 @@ def test_a_part_that_is_wrong_never_becomes_the_file(part, server, tmp_path):
 
 @pytest.mark.parametrize("fault", ["portal_without_length", "short_without_length", "500"])
 def test_a_part_outlives_an_answer_that_is_not_the_rest(fault, server, tmp_path):
-    """Not even a server that knows no ranges, or a page to log in, costs what is there."""
+    """Neither a login page, nor a server without ranges, nor an error costs the bytes we have."""
     part = tmp_path / "774M" / f"{DATA_FILE}.part"
     part.parent.mkdir()
     part.write_bytes(DATA[:1000])
@@ -186,8 +190,8 @@ def test_a_part_outlives_an_answer_that_is_not_the_rest(fault, server, tmp_path)
     assert len(content) >= 1000 and DATA.startswith(content)
 
 
-def test_a_line_that_gives_little_at_a_time_is_enough(server, tmp_path):
-    """Bytes that came before a break are kept, even few of them."""
+def test_a_connection_that_gives_little_at_a_time_is_enough(server, tmp_path):
+    """The bytes that came before each break are kept, even if they are few."""
     name = "model.ckpt.index"
     server.faults[name] = ["little_at_a_time"]
     fetch(tmp_path)
@@ -199,7 +203,7 @@ def test_a_line_that_gives_little_at_a_time_is_enough(server, tmp_path):
 
 
 def test_the_weights_come_last(server, tmp_path):
-    """Before them come the small files, in one call, so that a prompt can be refused in between."""
+    """All other files come before them, so a prompt can be refused in between."""
     _, hparams = utils.load_encoder_and_hparams("774M", tmp_path)
     assert [name for name, _ in server.requests] == list(openai_files.FILES[:-1])
     utils.load_params("774M", tmp_path, hparams)
@@ -207,7 +211,7 @@ def test_the_weights_come_last(server, tmp_path):
 
 
 def test_only_what_is_missing_is_downloaded(server, tmp_path):
-    """File by file; and when all is there, nobody asks whether it is new."""
+    """If one file is missing, only this file is asked for. If none is, the server is not asked."""
     load(tmp_path)
     server.requests.clear()
     load(tmp_path)
@@ -221,7 +225,7 @@ def test_only_what_is_missing_is_downloaded(server, tmp_path):
 
 
 class Clock:
-    """A clock that goes on only while someone waits."""
+    """A clock that moves only while the program waits."""
 
     def __init__(self, monkeypatch):
         self.now = 0.0
@@ -233,7 +237,7 @@ class Clock:
 
 
 def test_a_host_that_refuses_is_given_up_within_ten_seconds(tmp_path, monkeypatch):
-    """And the message, in one line, has the address, what happened and what to do."""
+    """The message is one line, with the address, what happened and what to do."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -268,7 +272,7 @@ ANSWER = requests.Response()  # stands for the head of an answer, after which no
 def test_a_server_from_which_nothing_comes_is_given_up(
     seconds, cause, patience, tmp_path, monkeypatch
 ):
-    """The time is that of all tries together, each of which takes as long as it may."""
+    """`patience` is the longest time for all tries together. Each try takes as long as it may."""
     clock = Clock(monkeypatch)
 
     def get(session, url, **options):
@@ -306,8 +310,8 @@ class Bar:
         pass
 
 
-def test_a_line_that_breaks_again_and_again_but_goes_on_is_not_given_up(tmp_path, monkeypatch):
-    """Tries are counted from where the part last grew."""
+def test_a_connection_that_breaks_often_but_brings_bytes_is_not_given_up(tmp_path, monkeypatch):
+    """Whenever new bytes have come, all tries are available again."""
     part = tmp_path / "part"
 
     def receive(url, login, part, by_range, size, bar):
@@ -332,7 +336,10 @@ def test_a_line_that_breaks_again_and_again_but_goes_on_is_not_given_up(tmp_path
 def test_a_busy_server_gets_the_pause_that_it_asks_for(
     retry_after, seconds, server, tmp_path, monkeypatch, capsys
 ):
-    """As a number or as a date, but no more than a minute; then the part is continued."""
+    """It asks with a number of seconds or a date, and gets a minute at most.
+
+    Then the part is continued.
+    """
     if retry_after == "in half a minute":
         retry_after = email.utils.formatdate(time.time() + 30, usegmt=True)
     clock = Clock(monkeypatch)
@@ -354,8 +361,8 @@ def test_a_busy_server_gets_the_pause_that_it_asks_for(
     + ["http://:80/", "http://x:port", "http://x:0", "http://" + "x" * 64, "http://x y/"]
     + ["http://x/?models", "http://x/#models", "file:///tmp", r"http:\\x", "http:/x", "https//x"],
 )
-def test_a_mirror_that_is_no_address_is_named_before_anything(address, tmp_path, monkeypatch):
-    """At once, and nothing is written."""
+def test_a_mirror_that_is_no_address_is_refused_before_anything(address, tmp_path, monkeypatch):
+    """The error names GPT2_BASE_URL and its value, and nothing is written."""
     monkeypatch.setenv("GPT2_BASE_URL", address)
     with pytest.raises(ValueError, match="^GPT2_BASE_URL is '.*', not the address of a mirror"):
         fetch(tmp_path / "new")
@@ -367,8 +374,8 @@ def test_a_mirror_that_is_no_address_is_named_before_anything(address, tmp_path,
     ["http://me:secret@a..b", "http://me:secret@", "http://me:sec/secret@x:port", "me:secret@x"]
     + ["ftp://me:secret@x", "http://me:#secret@x", "http://me:a secret@x", "http://x/?key=secret"],
 )
-def test_a_malformed_address_keeps_its_password_to_itself(address, tmp_path, monkeypatch):
-    """However it is malformed."""
+def test_the_password_of_a_malformed_address_is_not_shown(address, tmp_path, monkeypatch):
+    """The error shows GPT2_BASE_URL without the password, however the address is malformed."""
     monkeypatch.setenv("GPT2_BASE_URL", address)
     with pytest.raises(ValueError, match="GPT2_BASE_URL") as error:
         fetch(tmp_path)
@@ -377,20 +384,20 @@ def test_a_malformed_address_keeps_its_password_to_itself(address, tmp_path, mon
 
 @pytest.fixture
 def login_in_url(server, monkeypatch):
-    """GPT2_BASE_URL has a user and a password."""
+    """Puts a user and a password into GPT2_BASE_URL."""
     address = f"us%40er:p%C3%A4ss@127.0.0.1:{server.server_port}"
     monkeypatch.setenv("GPT2_BASE_URL", f"http://{address}/models")
 
 
 def test_a_login_in_the_address_is_used(server, tmp_path, login_in_url):
-    """User and password, as they are when they are not encoded for a URL."""
+    """The server gets user and password decoded: %40 in an address stands for @."""
     fetch(tmp_path)
     assert set(server.logins) == {f"Basic {base64.b64encode('us@er:päss'.encode()).decode()}"}
 
 
 @pytest.mark.parametrize("fault", ["404", "silence", "short", "portal", "circle"])
 def test_a_password_is_never_printed(fault, server, tmp_path, login_in_url, capsys):
-    """Neither in errors nor in notes."""
+    """Errors and notes show the address without user and password."""
     server.faults["checkpoint"] = [fault]
     with pytest.raises((OSError, ValueError)) as error:
         fetch(tmp_path)
@@ -405,7 +412,7 @@ def test_a_password_is_never_printed(fault, server, tmp_path, login_in_url, caps
     ["Unable to use proxy http://me:secret@proxy:1/", "http://me:secret@a and //me:secret@b"],
 )
 def test_the_errors_of_packages_are_printed_without_passwords(text):
-    """requests quotes addresses of proxies and redirections as they are."""
+    """requests quotes the addresses of proxies and redirections, with the passwords in them."""
     try:
         try:
             raise OSError(text)
@@ -417,7 +424,10 @@ def test_the_errors_of_packages_are_printed_without_passwords(text):
 
 @pytest.mark.parametrize("fault", ["none", "redirect"])
 def test_netrc_is_not_used(fault, server, tmp_path, monkeypatch):
-    """OpenAI's store refuses a request with a login; neither does a redirection cause one."""
+    """OpenAI's server refuses a request with a login.
+
+    So netrc is not used, not even after a redirection.
+    """
     (tmp_path / "netrc").write_text("default login a password b\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     server.faults = dict.fromkeys(FILES, ["403_to_logins"])
@@ -428,7 +438,10 @@ def test_netrc_is_not_used(fault, server, tmp_path, monkeypatch):
 
 
 def test_a_proxy_is_used(server, tmp_path, monkeypatch):
-    """The one that the environment names."""
+    """The mirror here does not exist.
+
+    Only the proxy that the environment names can have answered.
+    """
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("GPT2_BASE_URL", "http://mirror.invalid/models")
@@ -437,7 +450,10 @@ def test_a_proxy_is_used(server, tmp_path, monkeypatch):
 
 
 def test_missing_certificates_are_one_message(server, tmp_path, monkeypatch):
-    """requests raises a plain OSError then, which is not one of the disk."""
+    """requests then raises a plain OSError.
+
+    The message must not take it for an error of the disk.
+    """
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", os.devnull + "/none")
     monkeypatch.setenv("GPT2_BASE_URL", f"https://127.0.0.1:{server.server_port}")
     with pytest.raises(OSError, match="cannot download https:.*certificate bundle"):

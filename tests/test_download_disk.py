@@ -1,4 +1,4 @@
-"""What a download does to the disk and to the terminal: no harm, whatever fails, and few words."""
+"""A download does no harm to the disk, whatever fails, and says little at the terminal."""
 
 import builtins
 import contextlib
@@ -41,7 +41,7 @@ def wait_for(condition):
 
 
 def test_a_killed_download_is_continued(server, tmp_path):
-    """kill -9 in mid-file leaves nothing in the way, and what has come is not fetched again."""
+    """After kill -9 in the middle of a file, the next run downloads only the missing bytes."""
     server.faults[DATA_FILE] = ["stall", "none"]
     part = tmp_path / "774M" / f"{DATA_FILE}.part"
     process = download_process(tmp_path)
@@ -51,7 +51,7 @@ def test_a_killed_download_is_continued(server, tmp_path):
     n_bytes = download.size_of(part)
     assert 0 < n_bytes < len(DATA)
     assert DATA_FILE not in right_files(part.parent)
-    assert (part.parent / folder_lock.LOCK_FILE).exists()  # which is in nobody's way
+    assert (part.parent / folder_lock.LOCK_FILE).exists()  # it is in nobody's way
 
     server.n_sent[DATA_FILE] = 0
     fetch(tmp_path)
@@ -62,7 +62,7 @@ def test_a_killed_download_is_continued(server, tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals for one process")
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_keeps_the_part(number, status, server, tmp_path):
-    """And ends without a word more, and without a lock."""
+    """The program removes the lock and ends without another word."""
     server.faults[DATA_FILE] = ["stall", "none"]
     part = tmp_path / "774M" / f"{DATA_FILE}.part"
     process = download_process(tmp_path)
@@ -78,8 +78,8 @@ def test_a_signal_keeps_the_part(number, status, server, tmp_path):
 # ---- Two at a time -------------------------------------------------------------------------
 
 
-def test_two_processes_at_once_fetch_one_right_model(server, tmp_path):
-    """The second waits for the first, so that every byte is fetched once."""
+def test_two_processes_at_once_download_one_right_model(server, tmp_path):
+    """The second process waits for the first, so every byte is sent only once."""
     server.faults = {name: ["drops"] for name in FILES}
     processes = [download_process(tmp_path) for _ in range(2)]
     all_errors = ""
@@ -93,7 +93,7 @@ def test_two_processes_at_once_fetch_one_right_model(server, tmp_path):
 
 
 def test_a_folder_that_is_removed_after_a_long_wait_is_created_again(tmp_path, monkeypatch):
-    """However long another process had the lock, if its download fails, it removes the folder."""
+    """The process that we waited for removes the folder if its own download fails."""
     answers = [False] * 5
     monkeypatch.setattr(folder_lock, "lock", lambda file: not answers or answers.pop())
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
@@ -122,7 +122,7 @@ def no_locks(monkeypatch):
 
 
 def test_without_locks_two_at_once_still_make_one_right_model(server, tmp_path, no_locks):
-    """Both write the same bytes to the same places, and who comes second finds the file there."""
+    """Both write the same bytes to the same places. The slower one finds the file there."""
     server.faults = {name: ["drops"] for name in FILES}
     errors = []
 
@@ -142,9 +142,9 @@ def test_without_locks_two_at_once_still_make_one_right_model(server, tmp_path, 
     assert is_whole(tmp_path / "774M")
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write to all")
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
 def test_a_lock_file_of_another_user_is_in_nobodys_way(server, tmp_path):
-    """One that was left behind, in a folder that several users write to."""
+    """It may have been left behind in a folder that several users write to."""
     (tmp_path / "774M").mkdir()
     (tmp_path / "774M" / folder_lock.LOCK_FILE).touch(mode=0o444)
     load(tmp_path)
@@ -159,8 +159,8 @@ def set_free_space(monkeypatch, n_bytes):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
 
 
-def test_a_full_disk_is_noticed_before_the_weights_are_fetched(server, tmp_path, monkeypatch):
-    """With both numbers."""
+def test_a_full_disk_is_noticed_before_the_weights_are_downloaded(server, tmp_path, monkeypatch):
+    """The message says how many bytes are needed and how many are free."""
     set_free_space(monkeypatch, 100_000)
     with pytest.raises(OSError, match=f"{len(DATA):,} bytes more.* only 100,000 free"):
         load(tmp_path)
@@ -168,7 +168,10 @@ def test_a_full_disk_is_noticed_before_the_weights_are_fetched(server, tmp_path,
 
 
 def test_a_disk_that_reports_no_space_is_not_believed(server, tmp_path, monkeypatch, capsys):
-    """Some network drives always say 0. A note says that the download begins anyway."""
+    """Some network drives always report 0 free bytes.
+
+    A note says that the download begins anyway.
+    """
     set_free_space(monkeypatch, 0)
     load(tmp_path)
     assert is_whole(tmp_path / "774M")
@@ -176,7 +179,7 @@ def test_a_disk_that_reports_no_space_is_not_believed(server, tmp_path, monkeypa
 
 
 def test_a_disk_that_becomes_full_keeps_the_part(server, tmp_path, monkeypatch):
-    """The next run, when there is room, continues it."""
+    """When there is room again, the next run continues the part."""
     _, hparams = utils.load_encoder_and_hparams("774M", tmp_path)
 
     class FullDisk:
@@ -225,10 +228,10 @@ CALLS = [
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
 @pytest.mark.parametrize("module, name", CALLS, ids=lambda value: getattr(value, "__name__", value))
-def test_a_call_to_the_system_that_fails_is_no_harm(
+def test_a_call_to_the_system_that_fails_does_no_harm(
     module, name, number, server, tmp_path, monkeypatch
 ):
-    """Each of the first calls in turn fails once: the model is fetched, or one line says why not.
+    """Each of the first nine calls in turn fails once. The model is right, or there is an OSError.
 
     In both cases the next run succeeds.
     """
@@ -253,12 +256,13 @@ def test_a_call_to_the_system_that_fails_is_no_harm(
         if n_left >= 0:
             return  # there is no call left to fail
         fetch(models_dir)
-        assert is_whole(models_dir / "774M") or name == "remove"  # which may leave an empty lock
+        # A `remove` that failed may leave an empty lock file.
+        assert is_whole(models_dir / "774M") or name == "remove"
 
 
 @pytest.mark.parametrize("where", ["models_dir", "774M", "774M/checkpoint.part"])
 def test_what_is_in_the_way_is_named(where, server, tmp_path):
-    """A file where a folder should be, and a folder where a file should be."""
+    """A file stands where a folder should be, or a folder where a file should be."""
     path = tmp_path / "models_dir" / where if where != "models_dir" else tmp_path / where
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir() if where.endswith(".part") else path.touch()
@@ -269,8 +273,8 @@ def test_what_is_in_the_way_is_named(where, server, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x" * 300, f"{'x' * 99}/" * 50, "null\0"], ids=len)
-def test_a_path_that_cannot_be_is_one_line(name, server, tmp_path):
-    """Too long, or with a null character."""
+def test_a_path_that_cannot_exist_is_refused_in_one_line(name, server, tmp_path):
+    """It is too long, or has a null character. The server is not asked, and nothing is written."""
     with pytest.raises(OSError, match="cannot write into the folder .* choose another"):
         fetch(Path(f"{tmp_path}/{name}"))
     assert list(tmp_path.iterdir()) == []
@@ -278,7 +282,7 @@ def test_a_path_that_cannot_be_is_one_line(name, server, tmp_path):
 
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(server, tmp_path, monkeypatch):
-    """So that a power cut leaves no file of zeros under the name of a right one."""
+    """Otherwise a power cut could leave a file of zeros under the name of a right file."""
     steps = []
     replace = os.replace
     monkeypatch.setattr(os, "fsync", lambda file: steps.append("fsync"))
@@ -292,15 +296,15 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(server, tmp_path, monkeypa
 
 @pytest.mark.parametrize("fault", ["404", "500", "silence", "portal"])
 def test_a_failed_first_download_leaves_nothing(fault, server, tmp_path):
-    """No lock, no empty part, and no folder of those that it had to create."""
+    """It leaves no lock, no empty part, and none of the folders that it created."""
     server.faults["checkpoint"] = [fault]
     with pytest.raises((OSError, ValueError)):
         fetch(tmp_path / "new" / "models")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_first_download_leaves_what_has_come(server, tmp_path):
-    """And what was there before."""
+def test_a_failed_download_keeps_what_has_come(server, tmp_path):
+    """The part with these bytes, and its folder, are all that is left."""
     server.faults["checkpoint"] = ["short"]
     with pytest.raises(OSError):
         fetch(tmp_path)
@@ -308,7 +312,7 @@ def test_a_failed_first_download_leaves_what_has_come(server, tmp_path):
 
 
 def test_a_models_dir_that_does_not_exist_is_named(server, tmp_path, capsys):
-    """It may be a typing error. One that exists is not worth a word."""
+    """Its name may be a typing error. A folder that exists is not mentioned."""
     fetch(tmp_path / "modles")
     assert f"{tmp_path / 'modles'} does not exist yet" in capsys.readouterr().err
     fetch(tmp_path)
@@ -319,7 +323,7 @@ def test_a_models_dir_that_does_not_exist_is_named(server, tmp_path, capsys):
 
 
 def test_where_stderr_is_no_terminal_there_is_a_line_before_and_after(server, tmp_path, capsys):
-    """What, how many bytes, and where to, for the small files and for the weights; and no bar."""
+    """The lines say what is downloaded, how many bytes, and where to. There is no progress bar."""
     load(tmp_path)
     output = capsys.readouterr()
     assert output.out == "" and "\r" not in output.err
@@ -336,7 +340,7 @@ def test_where_stderr_is_no_terminal_there_is_a_line_before_and_after(server, tm
 
 
 def test_at_a_terminal_there_is_a_bar_instead(server, tmp_path, monkeypatch, capsys):
-    """A note stands on a line of its own, not behind the bar."""
+    """A note has a line of its own, not the end of the bar's line."""
     monkeypatch.setattr(console, "is_terminal", lambda stream: True)
     server.faults[DATA_FILE] = ["500", "none"]
     load(tmp_path)
@@ -351,7 +355,7 @@ def test_at_a_terminal_there_is_a_bar_instead(server, tmp_path, monkeypatch, cap
     "faults", [["none"], ["short", "none"], ["short", "whole"], ["short", "416"]]
 )
 def test_the_bar_shows_the_bytes_of_the_model_that_are_here(faults, server, tmp_path, monkeypatch):
-    """It begins where the last run stopped, never shows more than there is, and ends full."""
+    """It begins where the last run stopped, never exceeds the bytes there are, and ends full."""
     monkeypatch.setattr(download, "tqdm", Bar)
     _, hparams = utils.load_encoder_and_hparams("774M", tmp_path)
     (tmp_path / "774M" / f"{DATA_FILE}.part").write_bytes(DATA[:1000])
@@ -365,8 +369,11 @@ def test_the_bar_shows_the_bytes_of_the_model_that_are_here(faults, server, tmp_
 # ---- The whole way -------------------------------------------------------------------------
 
 
-def test_the_command_line_fetches_checks_and_runs_a_model(server, tmp_path):
-    """A real checkpoint, served as 774M, from the first request to the text."""
+def test_the_command_line_downloads_and_runs_a_model(server, tmp_path):
+    """gpt2.py downloads the small checkpoint as 774M and writes a text.
+
+    The second run downloads nothing and writes the same text.
+    """
     command = [sys.executable, "gpt2.py", "the other", "--model_size=774M"]
     command += [f"--models_dir={tmp_path}", "--n_tokens_to_generate=8"]
     texts = []

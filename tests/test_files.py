@@ -1,4 +1,4 @@
-"""files.py: reading a file, also where the system does not give what it should."""
+"""files.py reads a text as `open` does, and notices if the system gives no data."""
 
 import io
 
@@ -11,7 +11,7 @@ NAMES = ["checkpoint", "hparams.json", "encoder.json", "vocab.bpe", "model.ckpt.
 
 
 class NoDataAtFirst(io.RawIOBase):
-    """A file whose first read finds no data, as the system says with EAGAIN."""
+    """A file whose first read finds no data. The system reports this with EAGAIN."""
 
     def readable(self):
         return True
@@ -21,7 +21,10 @@ class NoDataAtFirst(io.RawIOBase):
 
 
 def test_a_text_is_read_as_open_reads_it(tmp_path):
-    """Lines that end as on Windows, and bytes that are not UTF-8."""
+    """Line ends of Windows are converted.
+
+    Bytes that are not UTF-8 are replaced, or are an error.
+    """
     path = tmp_path / "text"
     path.write_bytes("é\r\nb\n".encode() + b"\xff")
     assert files.read_text(path, errors="replace") == "é\nb\n\ufffd"
@@ -30,8 +33,8 @@ def test_a_text_is_read_as_open_reads_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_that_gives_no_data_once(name, call, monkeypatch):
-    """The text is right, or one line names the file; no file is called damaged."""
+def test_a_file_that_gives_no_data_once_is_not_called_damaged(name, call, monkeypatch):
+    """Either the text is right, or one line says that the file cannot be read."""
     with_data = call("JULIET:", "--model_size", "tiny", "--n_tokens_to_generate", "3")
     n_left = 1
 

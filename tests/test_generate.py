@@ -1,4 +1,4 @@
-"""generate: one prompt, several rows, to the end of the text or past the window."""
+"""generate continues one prompt in several samples, to the end of the text or past the window."""
 
 import itertools
 
@@ -18,7 +18,7 @@ def rngs(n, seed=0):
 
 
 def generate(prompt, n_tokens, n_rows=1, **options):
-    """The generated ids, int [n_rows, n_steps]."""
+    """The generated ids, int [n_rows, n_steps]: a row for each sample."""
     steps = gpt2.generate(prompt, PARAMS, H, n_tokens, rngs(n_rows), **options)
     return np.array(list(steps)).reshape(-1, n_rows).T
 
@@ -37,8 +37,8 @@ def count_calls(monkeypatch):
     return shapes
 
 
-def test_greedy_is_what_uncached_passes_give():
-    """Every id is the likeliest after all ids before it."""
+def test_greedy_text_is_the_same_without_a_cache():
+    """Each id is the likeliest one after all ids before it, which the loop here computes anew."""
     ids = list(PROMPT)
     for _ in range(30):
         ids.append(likeliest(ids))
@@ -46,21 +46,21 @@ def test_greedy_is_what_uncached_passes_give():
 
 
 def test_the_prompt_is_computed_once_and_the_last_token_never(monkeypatch):
-    """Three rows and four tokens take one pass over the prompt and three over single tokens."""
+    """Three samples of four tokens take one call for the prompt, then three for one token each."""
     shapes = count_calls(monkeypatch)
     generate(PROMPT, 4, n_rows=3, temperature=1.0)
     assert shapes == [(1, 6), (3, 1), (3, 1), (3, 1)]
 
 
-def test_no_tokens_no_work(monkeypatch):
-    """Zero tokens are generated without a pass."""
+def test_no_tokens_take_no_work(monkeypatch):
+    """If no token is asked for, the model is not called."""
     shapes = count_calls(monkeypatch)
     assert generate(PROMPT, 0).size == 0
     assert shapes == []
 
 
-def test_a_long_prompt_goes_in_by_pieces(monkeypatch):
-    """Pieces change the time a prompt takes, not what follows it."""
+def test_a_long_prompt_is_read_in_pieces(monkeypatch):
+    """The pieces do not change the token that follows the prompt."""
     params = random_params(V, 600, C, 1)
     prompt = np.random.default_rng(1).integers(0, V, 550).tolist()
     whole, _ = gpt2.gpt2(np.array([prompt]), **params, n_head=H)
@@ -70,15 +70,15 @@ def test_a_long_prompt_goes_in_by_pieces(monkeypatch):
     assert shapes == [(1, 256), (1, 256), (1, 38)]
 
 
-def test_rows_differ_from_the_first_token_on():
-    """Each row draws for itself; were one draw shared, all 50 first tokens would be alike."""
+def test_samples_differ_from_the_first_token_on():
+    """Each sample draws for itself. If all shared one draw, the 50 first tokens would be alike."""
     ids = generate(PROMPT, 1, n_rows=50, temperature=3.0)
     assert len(set(ids[:, 0].tolist())) > 5
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 5, 7])
 def test_a_sample_does_not_depend_on_its_batch(batch_size):
-    """The same generators give the same five texts, however they are batched."""
+    """The same five random generators give the same five texts, however they are batched."""
     together = generate(PROMPT, 12, n_rows=5, temperature=0.9, top_k=20, top_p=0.9)
     generators = rngs(5)
     texts = []
@@ -90,14 +90,14 @@ def test_a_sample_does_not_depend_on_its_batch(batch_size):
 
 
 def test_the_prompt_is_only_read():
-    """The caller's list does not grow."""
+    """generate does not append to the caller's list."""
     prompt = list(PROMPT)
     generate(prompt, 5)
     assert prompt == PROMPT
 
 
-def test_a_row_that_ended_waits_for_the_others(monkeypatch):
-    """It repeats stop_id, and the step in which the last row ends is the last."""
+def test_a_sample_that_ended_waits_for_the_others(monkeypatch):
+    """It repeats stop_id. The step in which the last sample ends is the last step."""
     script = iter([1, 2, 3] + [9, 2, 3] + [4, 9, 3] + [4, 4, 9] + [4, 4, 4])
     monkeypatch.setattr(gpt2, "sample", lambda *_: next(script))
     ids = generate(PROMPT, 10, n_rows=3, stop_id=9)
@@ -105,21 +105,24 @@ def test_a_row_that_ended_waits_for_the_others(monkeypatch):
 
 
 def test_stop_id_in_the_prompt_ends_nothing():
-    """Only a generated one does."""
+    """Only a stop_id that the model has produced ends a text."""
     free = generate(PROMPT, 5)
     [stop_id, *_] = set(PROMPT) - set(free[0].tolist())
     assert np.array_equal(generate(PROMPT, 5, stop_id=stop_id), free)
 
 
-def test_without_stop_id_nothing_stops(monkeypatch):
-    """Not even the last id of the vocabulary."""
+def test_without_stop_id_no_token_ends_the_text(monkeypatch):
+    """Not even the last id of the vocabulary ends it.
+
+    In OpenAI's vocabulary, this is <|endoftext|>.
+    """
     monkeypatch.setattr(gpt2, "sample", lambda *_: V - 1)
     assert generate(PROMPT, 5).tolist() == [[V - 1] * 5]
 
 
 @pytest.mark.parametrize("n_rows", [1, 3])
 def test_past_the_window_the_last_half_is_a_new_prompt(n_rows):
-    """Greedy ids equal those of a plain loop that knows no cache."""
+    """The greedy ids equal those of a plain loop without a cache."""
     ids = list(PROMPT)
     window = list(PROMPT)
     for _ in range(100):
@@ -131,15 +134,15 @@ def test_past_the_window_the_last_half_is_a_new_prompt(n_rows):
     assert generate(PROMPT, 100, n_rows=n_rows).tolist() == [ids[len(PROMPT) :]] * n_rows
 
 
-def test_the_first_window_does_not_know_of_the_second():
-    """Asking for more tokens changes none of the first ones."""
+def test_the_first_window_does_not_depend_on_the_second():
+    """If more tokens are asked for, the first tokens stay the same."""
     longer = generate(PROMPT, 90, temperature=1.0)
     shorter = generate(PROMPT, N_CTX - len(PROMPT) + 1, temperature=1.0)
     assert np.array_equal(longer[:, : shorter.shape[1]], shorter)
 
 
 def test_a_prompt_may_fill_the_window():
-    """The token after it is drawn from all of it."""
+    """The token after it depends on the whole prompt."""
     prompt = list(itertools.islice(itertools.cycle(PROMPT), N_CTX))
     assert generate(prompt, 1).tolist() == [[likeliest(prompt)]]
 
@@ -147,7 +150,7 @@ def test_a_prompt_may_fill_the_window():
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 @pytest.mark.filterwarnings("error")
 def test_logits_that_are_not_finite_stop_the_run(wrong):
-    """Or the text would be "!" again and again, which is what argmax makes of nan."""
+    """Otherwise the text would be "!", id 0, again and again: argmax takes nan for the largest."""
     params = {**PARAMS, "ln_f": {**PARAMS["ln_f"], "b": np.full(C, wrong, dtype=np.float32)}}
     with pytest.raises(ValueError, match="not finite.*utils.py verify"):
         next(gpt2.generate(PROMPT, params, H, 1))
@@ -171,12 +174,12 @@ def test_logits_that_are_not_finite_stop_the_run(wrong):
     ids=str,
 )
 def test_wrong_arguments_are_refused(change, name):
-    """With a ValueError that names the argument, as the command line refuses them."""
+    """generate raises a ValueError that names the argument, before the model runs."""
     arguments = {"inputs": PROMPT, "n_tokens_to_generate": 1, "temperature": 1.0} | change
     with pytest.raises(ValueError, match=f"^{name}"):
         next(gpt2.generate(params=PARAMS, n_head=H, **arguments))
 
 
 def test_one_sample_is_the_default():
-    """Without random generators, generate yields one id a step."""
+    """Without random generators, generate yields one id per step."""
     assert [len(ids) for ids in gpt2.generate(PROMPT, PARAMS, H, 2)] == [1, 1]

@@ -1,4 +1,7 @@
-"""Texts and numbers published for OpenAI's weights; skipped unless models/124M is there."""
+"""OpenAI's weights give the texts and ids that others have published for them.
+
+All of this is skipped unless models/124M is there.
+"""
 
 from pathlib import Path
 
@@ -46,8 +49,8 @@ def model():
 
 
 @pytest.mark.parametrize("prompt", GREEDY)
-def test_greedy_text(model, prompt):
-    """The likeliest continuation is the published one."""
+def test_greedy_text_is_the_published_one(model, prompt):
+    """The likeliest token is taken each time, as in the published texts."""
     encoder, hparams, params = model
     text, n_tokens = GREEDY[prompt]
     rngs = [np.random.default_rng(0)]
@@ -55,8 +58,8 @@ def test_greedy_text(model, prompt):
     assert encoder.decode([int(id) for [id] in steps]) == text
 
 
-def test_argmax_at_each_position_of_the_prompt(model):
-    """Published for picoGPT's prompt; the last is the first token generated."""
+def test_the_likeliest_id_after_each_token_is_the_published_one(model):
+    """The prompt is picoGPT's. The last of the ids is the first generated token."""
     encoder, hparams, params = model
     ids = encoder.encode("Alan Turing theorized that computers would one day become")
     likeliest, cache = [], None

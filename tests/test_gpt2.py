@@ -1,4 +1,4 @@
-"""The forward pass: the same numbers in every way of asking for them."""
+"""The model gives the logits of transformers, and the same ones however it is called."""
 
 import copy
 
@@ -54,7 +54,7 @@ def golden_models():
 
 @pytest.mark.parametrize("sizes", [[1] * 40, [40], [7, 1, 1, 20, 2, 9], [1, 39], [39, 1]], ids=str)
 def test_pieces_give_the_logits_of_the_whole(sizes):
-    """However a text is cut into calls, the cache makes the logits those of one call."""
+    """However a text is cut into calls, the logits are those of one call with the whole text."""
     cache, n_past = None, 0
     for size in sizes:
         logits, cache = run(IDS[:, n_past : n_past + size], cache)
@@ -63,8 +63,8 @@ def test_pieces_give_the_logits_of_the_whole(sizes):
         assert same(logits, whole)
 
 
-def test_pieces_cross_the_room_of_the_cache():
-    """The cache grows past its first room without a change in the logits."""
+def test_a_cache_that_grows_changes_no_logits():
+    """The cache has room for 256 tokens at first, and is copied into a larger one twice."""
     params = random_params(V, 600, C, 1)
     ids = np.random.default_rng(2).integers(0, V, size=(1, 600))
     whole, _ = gpt2.gpt2(ids, **params, n_head=H)
@@ -77,8 +77,8 @@ def test_pieces_cross_the_room_of_the_cache():
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 4, 5, 9])
-def test_a_row_of_a_batch_is_the_row_alone(n_rows):
-    """Rows of a batch know nothing of each other, on both sides of linear's choice."""
+def test_a_sample_in_a_batch_has_the_logits_it_has_alone(n_rows):
+    """`linear` multiplies up to 3 vectors one at a time, and more at once. Both ways are tried."""
     ids = np.random.default_rng(3).integers(0, V, size=(n_rows, 5))
     logits, cache = run(ids)
     next_logits, _ = run(ids[:, :1], cache)
@@ -90,8 +90,8 @@ def test_a_row_of_a_batch_is_the_row_alone(n_rows):
         assert same(next_logits[[row]], next_alone)
 
 
-def test_a_cache_of_one_row_serves_many():
-    """A prompt computed once can be continued by a batch."""
+def test_the_cache_of_one_sample_serves_a_batch():
+    """A prompt that was computed once can be continued by several samples."""
     _, cache = run(IDS[:1, :6])
     logits, _ = run(np.array([[5], [6], [7]]), cache)
 
@@ -112,7 +112,10 @@ def test_a_later_token_changes_nothing_before_it():
 
 
 def test_a_cache_can_be_continued_twice():
-    """The second continuation of a cache gives what a fresh run gives; the cache is unharmed."""
+    """The second continuation gives what a fresh run gives.
+
+    The part that both share is unharmed.
+    """
     _, cache = run(IDS[:, :6])
     kv, n_past = cache
     before = kv[..., :n_past, :].copy()
@@ -125,7 +128,7 @@ def test_a_cache_can_be_continued_twice():
 
 
 def test_weights_and_ids_are_only_read():
-    """Read-only arrays do, as those of a memory-mapped checkpoint are."""
+    """They may be read-only arrays. The weights of a checkpoint that is mapped into memory are."""
     params, ids = copy.deepcopy(PARAMS), IDS.copy()
     for array in [*arrays_in(params), ids]:
         array.flags.writeable = False
@@ -137,13 +140,16 @@ def test_weights_and_ids_are_only_read():
 
 
 def test_the_window_ends_at_n_ctx():
-    """There is no position after the last one."""
+    """wpe has no position after the last one, so one more token raises IndexError."""
     with pytest.raises(IndexError):
         run(np.zeros((1, N_CTX + 1), dtype=int))
 
 
 def test_everything_is_float32():
-    """No NumPy scalar turns the activations, which take the memory and the time, into float64."""
+    """A single float64 number from NumPy would turn the arrays that it meets into float64.
+
+    They would take twice the memory, and more time.
+    """
     x = np.ones((2, 3, C), dtype=np.float32)
     block = PARAMS["blocks"][0]
     logits, (kv, _) = run(IDS)
@@ -156,14 +162,14 @@ def test_everything_is_float32():
 
 
 def test_gelu_is_the_tanh_form():
-    """Values of the formula, which near x = -2.7 differ by 4.7e-4 from the form with erf."""
+    """Near x = -2.7, this form and the form with erf differ by 4.7e-4."""
     x = np.array([-2.7, -1.0, 0.0, 1.0, 3.0], dtype=np.float32)
     expected = [-0.008889, -0.158808, 0.0, 0.841192, 2.996363]
     assert np.allclose(gpt2.gelu(x), expected, rtol=0, atol=2e-6)
 
 
 def test_layer_norm_divides_by_the_biased_deviation():
-    """The variance of [1, 2, 3, 4] is 5 / 4, not 5 / 3; a constant vector gives b."""
+    """The variance of [1, 2, 3, 4] is 5 / 4, not 5 / 3. A vector of equal numbers becomes b."""
     one, zero = np.ones(4, dtype=np.float32), np.zeros(4, dtype=np.float32)
     ramp = np.array([1, 2, 3, 4], dtype=np.float32)
 
@@ -171,7 +177,7 @@ def test_layer_norm_divides_by_the_biased_deviation():
     assert np.array_equal(gpt2.layer_norm(7 * one, one, ramp), ramp)
 
 
-def test_softmax_bears_large_and_missing_scores():
-    """The largest is subtracted first, and -inf is probability 0."""
+def test_softmax_takes_large_scores_and_minus_infinity():
+    """The largest score is subtracted first, so nothing overflows. -inf becomes the share 0."""
     x = np.array([[1000.0, 1000.0, -np.inf]], dtype=np.float32)
     assert np.array_equal(gpt2.softmax(x), [[0.5, 0.5, 0.0]])

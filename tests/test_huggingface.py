@@ -1,4 +1,4 @@
-"""A folder from Hugging Face is a model like any other, or is refused in one line."""
+"""A folder in Hugging Face's format is a model like any other, or is refused in one line."""
 
 import shutil
 import subprocess
@@ -44,7 +44,7 @@ def folder(tmp_path):
 
 
 def test_it_is_the_model_that_transformers_saved(folder, golden):
-    """Ids, sizes, logits and 40 greedy ids are those of transformers."""
+    """Ids, sizes, logits and 40 greedy ids are the same as in transformers."""
     encoder, hparams, params = load(folder)
     assert hparams == HPARAMS
     ids = encoder.encode(str(golden["text"]))
@@ -71,8 +71,8 @@ def test_the_programs_run_it(folder):
     assert (folder.parent / "page.html").stat().st_size > 10_000
 
 
-def test_the_same_weights_in_both_formats_give_the_same_bits(folder):
-    """A TensorFlow checkpoint of the same weights has bit-equal logits."""
+def test_the_same_weights_in_both_formats_give_the_same_logits(folder):
+    """A TensorFlow checkpoint with the same weights gives the same logits, bit for bit."""
     encoder, hparams, params = load(folder)
     stored = {}
 
@@ -116,7 +116,7 @@ def test_the_same_weights_in_both_formats_give_the_same_bits(folder):
     ],
 )
 def test_another_model_is_refused(folder, key, value):
-    """In one line that names the key, before anything else is read."""
+    """One line names the file and the key, before the vocabulary and the weights are read."""
     change(folder, "config.json", **{key: value})
     (folder / "model.safetensors").write_bytes(b"")
     (folder / "tokenizer.json").write_bytes(b"")
@@ -133,7 +133,7 @@ def test_another_model_is_refused(folder, key, value):
     [{"activation_function": "gelu_pytorch_tanh"}, {"n_inner": 80}, {"unknown_key": [1, 2]}],
 )
 def test_another_word_for_the_same_model_is_read(folder, values):
-    """What changes nothing is accepted."""
+    """Such settings change nothing, so they are accepted."""
     change(folder, "config.json", **values)
     load(folder)
 
@@ -157,8 +157,11 @@ def test_missing_settings_are_those_of_the_smallest_gpt2(folder):
         (None, 50256, None),
     ],
 )
-def test_what_ends_a_text(folder, generation, config, expected):
-    """generation_config.json decides, else config.json; an id beyond wte ends nothing."""
+def test_the_settings_say_what_ends_a_text(folder, generation, config, expected):
+    """generation_config.json decides if it is there, otherwise config.json.
+
+    An id beyond wte ends nothing.
+    """
     (folder / "generation_config.json").unlink()
     if generation is not None:
         write(folder, "generation_config.json", generation)
@@ -167,7 +170,7 @@ def test_what_ends_a_text(folder, generation, config, expected):
 
 
 def test_empty_prompt_needs_a_token_to_begin_with(folder):
-    """It begins with the end of a text; a model without one says so."""
+    """The token that ends a text also begins one. The message says so if a model has none."""
     assert prompts.encode_prompt("", load(folder)[0], n_ctx=128) == [268]
     write(folder, "generation_config.json", {})
     with pytest.raises(ValueError, match="give a prompt"):
@@ -175,15 +178,15 @@ def test_empty_prompt_needs_a_token_to_begin_with(folder):
 
 
 @pytest.mark.parametrize("value", [[5, 6], "5", [[5]], True])
-def test_several_ends_of_a_text_are_refused(folder, value):
-    """So is what is no id."""
+def test_a_wrong_end_of_a_text_is_refused(folder, value):
+    """eos_token_id may not be several ids, or something that is no id."""
     change(folder, "generation_config.json", eos_token_id=value)
     with pytest.raises(ValueError, match="generation_config.json: eos_token_id is"):
         load(folder)
 
 
 def test_other_files_of_weights_are_refused(folder):
-    """With what to do, whether there are several files or the older format."""
+    """There may be several files, or one in an older format. The message says what to do."""
     (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
     for name, words in {
         "pytorch_model.bin": "save_pretrained(folder)",
@@ -198,7 +201,7 @@ def test_other_files_of_weights_are_refused(folder):
 
 
 def test_missing_weights_are_named(folder):
-    """A folder without weights of any kind lacks model.safetensors."""
+    """A folder without any weights lacks model.safetensors."""
     (folder / "model.safetensors").unlink()
     with pytest.raises(ValueError, match="is incomplete: model.safetensors is missing. Add it"):
         load(folder)
@@ -218,8 +221,11 @@ def test_a_folder_with_openais_name_is_not_completed_by_a_download(folder, monke
             load(folder)
 
 
-def test_a_git_lfs_pointer_is_no_weights(folder):
-    """What `git clone` leaves where Git LFS is not installed is told from damage."""
+def test_a_git_lfs_pointer_is_not_called_damaged(folder):
+    """`git clone` leaves such a pointer where Git LFS is not installed.
+
+    The message says what to do.
+    """
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 548105171\n"
     (folder / "model.safetensors").write_text(pointer)
     with pytest.raises(huggingface.Unsupported, match="is a Git LFS pointer.*`git lfs pull`"):
@@ -239,7 +245,7 @@ def test_a_git_lfs_pointer_is_no_weights(folder):
     ],
 )
 def test_name_on_the_hub_is_answered_with_the_command_that_downloads_it(tmp_path, name, full):
-    """Into the models_dir of this call, and in quotes if that has a space."""
+    """The command downloads into the models_dir of this call, in quotes if that has a space."""
     short = full.split("/")[1]
     for models_dir, quote in {tmp_path: "", tmp_path / "a b": '"'}.items():
         with pytest.raises(ValueError) as caught:
@@ -251,8 +257,8 @@ def test_name_on_the_hub_is_answered_with_the_command_that_downloads_it(tmp_path
 
 
 @pytest.mark.parametrize("name", ["mine", "a/b/c", "../gpt2", "/a/gpt2", "https://a/b", str(SMALL)])
-def test_other_unknown_names_are_not_taken_for_the_hubs(tmp_path, name):
-    """The general message answers them."""
+def test_other_unknown_names_are_not_taken_for_names_on_the_hub(tmp_path, name):
+    """The message has no command that would download them from there."""
     with pytest.raises(ValueError) as caught:
         utils.check_model_size(name, str(tmp_path))
     assert "hf download" not in str(caught.value)

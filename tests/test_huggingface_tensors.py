@@ -1,4 +1,4 @@
-"""Weights in safetensors files: read to the right numbers, or refused in one line."""
+"""Weights in a safetensors file are read to the right numbers, or are refused in one line."""
 
 import json
 import math
@@ -31,8 +31,8 @@ def expected():
     return huggingface.load_params(str(SMALL), index, HPARAMS)
 
 
-def test_the_example_in_the_docstring_is_a_file(tmp_path):
-    """The bytes drawn there are read as the two numbers that it says."""
+def test_the_example_in_the_docstring_is_true(tmp_path):
+    """The bytes drawn in tensors.py are read as the two numbers that it says."""
     _, _, drawn = tensors.__doc__.partition("    40 00")
     first, header, last = ("40 00" + drawn).split("\n")[:3]
     data = bytes.fromhex(first.split("   ")[0])
@@ -46,8 +46,11 @@ def test_the_example_in_the_docstring_is_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("n_spaces", [0, 1, 2, 3])
-def test_float32_is_mapped_unless_that_is_slow(folder, expected, n_spaces):
-    """Numbers that begin at a multiple of 4 bytes stay in the file; others are the same numbers."""
+def test_float32_is_mapped_if_it_is_aligned(folder, expected, n_spaces):
+    """Weights that begin at a multiple of 4 bytes stay in the file.
+
+    Others are copied, and are right.
+    """
     path = folder / "model.safetensors"
     write_safetensors(path, arrays_of(SMALL), n_spaces)
     begin = min(tensor["offset"] for tensor in tensors.read_header(path).values())
@@ -61,7 +64,7 @@ def test_float32_is_mapped_unless_that_is_slow(folder, expected, n_spaces):
 
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
 def test_half_precision_becomes_float32(folder, dtype):
-    """Every number is the float32 of the same value."""
+    """Every number keeps its value."""
     arrays = {name: array for name, (_, array) in arrays_of(folder).items()}
     if dtype == "F16":
         stored = {name: array.astype(np.float16) for name, array in arrays.items()}
@@ -100,8 +103,11 @@ def named(params):
     return found
 
 
-def test_names_without_transformer_and_what_is_passed_over(folder, expected):
-    """GPT2Model's names, the masks of old versions, and a head that is a copy of wte."""
+def test_other_names_and_needless_tensors_are_no_obstacle(folder, expected):
+    """GPT2Model's names have no "transformer." in front.
+
+    The masks of old versions, and a head that is a copy of wte, are passed over.
+    """
     arrays = {name.removeprefix("transformer."): pair for name, pair in arrays_of(folder).items()}
     arrays["h.0.attn.bias"] = ("BOOL", np.ones((1, 1, 128, 128), bool))
     arrays["h.0.attn.masked_bias"] = ("F32", np.array(-np.inf, dtype=np.float32))
@@ -161,7 +167,7 @@ def other_dtype(arrays):
     ],
 )
 def test_wrong_weights_are_refused(folder, capsys, damage, words):
-    """In one line, when the model is loaded and by verify, which shows which file it is."""
+    """Loading them ends in one line. verify shows which file is wrong."""
     arrays = arrays_of(folder)
     damage(arrays)
     write_safetensors(folder / "model.safetensors", arrays)
@@ -175,7 +181,7 @@ def test_wrong_weights_are_refused(folder, capsys, damage, words):
 
 
 def test_verify_says_which_file_is_damaged(folder, capsys):
-    """What depends on a damaged file is not checked."""
+    """A file that depends on the damaged one is not checked."""
     (folder / "config.json").write_text("{", encoding="utf-8")
     assert not utils.verify(folder.name, str(folder.parent))
     results = [line[53:].split(":")[0].strip() for line in capsys.readouterr().out.splitlines()]
@@ -218,7 +224,10 @@ ENTRY = '"x":{"dtype":"F32","shape":[%s],"data_offsets":[%s]}'
     ],
 )
 def test_hostile_header_is_refused(tmp_path, header):
-    """Depth, huge numbers, double names, bools: one ValueError, soon and in little memory."""
+    """It is nested deeply, or has huge numbers, a name twice, or wrong types.
+
+    The ValueError comes soon and takes little memory.
+    """
     text = header.encode("utf-8", "surrogatepass")
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(4))
@@ -226,15 +235,15 @@ def test_hostile_header_is_refused(tmp_path, header):
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(8), b"\xff" * 100, b"<html>" * 100])
-def test_what_is_no_such_file_is_refused(tmp_path, data):
-    """Empty, cut short, a web page."""
+def test_a_file_that_is_not_safetensors_is_refused(tmp_path, data):
+    """It may be empty, cut short, or a web page."""
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
     assert read_or_refuse(path) is not None
 
 
 def read_or_refuse(path):
-    """Reads a header. Returns the message of the ValueError, None without one."""
+    """Reads a header, soon and in little memory. Returns the message of the ValueError, or None."""
     message, start = None, time.process_time()
     tracemalloc.start()
     try:
@@ -272,8 +281,8 @@ def with_hostile_value(header, rng):
     return json.dumps(content).encode()
 
 
-def test_damaged_headers(tmp_path):
-    """1,000 headers with damaged bytes or values: the right weights, or one ValueError."""
+def test_a_damaged_header_is_read_right_or_is_a_value_error(tmp_path):
+    """1,000 headers have damaged bytes or values."""
     rng = random.Random(0)
     data = (SMALL / "model.safetensors").read_bytes()
     end = 8 + int.from_bytes(data[:8], "little")

@@ -1,4 +1,4 @@
-"""The tokenizers of folders from Hugging Face: read to transformers' ids, or refused."""
+"""A tokenizer in Hugging Face's format gives the ids of transformers, or is refused."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def write_without_version(folder):
     [write_with_decoder, write_with_own_file, write_old_tokenizer_json, write_without_version],
 )
 def test_every_way_to_write_the_tokenizer_is_read(folder, golden, rewrite):
-    """The same tokens and the same ids, with the same end of a text."""
+    """Each of them gives the same tokens, the same ids and the same end of a text."""
     expected = load_encoder(str(folder), 288, END_OF_TEXT)
     rewrite(folder)
     encoder, *_ = load(folder)
@@ -74,8 +74,8 @@ def test_every_way_to_write_the_tokenizer_is_read(folder, golden, rewrite):
     assert encoder.end_of_text == END_OF_TEXT
 
 
-def test_vocabulary_without_any_other_file(folder):
-    """vocab.json and merges.txt alone: <|endoftext|> is an added token all the same."""
+def test_vocabulary_needs_no_other_file(folder):
+    """With vocab.json and merges.txt alone, <|endoftext|> is still an added token."""
     as_two_files(folder)
     (folder / "tokenizer_config.json").unlink()
     encoder, *_ = load(folder)
@@ -83,8 +83,8 @@ def test_vocabulary_without_any_other_file(folder):
     assert encoder.encode("a<|endoftext|><pad>")[:3] == [64, END_OF_TEXT, 27]
 
 
-def test_token_without_an_id_gets_the_next_one(folder):
-    """In the order in which transformers numbers them, after the ids that there are."""
+def test_added_tokens_without_ids_get_the_next_ones(folder):
+    """They are numbered after the ids that there are, in the order of transformers."""
     change(folder, "tokenizer_config.json", cls_token="<c>", sep_token="<s>")
     change(folder, "tokenizer_config.json", additional_special_tokens=["<x>", {"content": "<y>"}])
     encoder, *_ = load(folder)
@@ -92,7 +92,7 @@ def test_token_without_an_id_gets_the_next_one(folder):
 
 
 def test_unnormalized_added_tokens_come_first_and_long_ones_before_short_ones(folder):
-    """As transformers cuts a text in which added tokens overlap."""
+    """transformers cuts a text so if added tokens overlap in it."""
     content = read(folder, "tokenizer.json")
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
     for text, normalized in {"ab": True, "abcd": True, "bc": False}.items():
@@ -106,7 +106,7 @@ def test_unnormalized_added_tokens_come_first_and_long_ones_before_short_ones(fo
 
 
 def test_id_without_a_token_is_decoded_to_nothing(folder):
-    """wte has 288 rows, and the tokenizer 271 tokens; an id beyond wte is an error."""
+    """wte has 288 rows, but the tokenizer only 271 tokens. An id beyond wte is an error."""
     encoder, *_ = load(folder)
     assert encoder.decode([64, 287, 65]) == "ab"
     with pytest.raises(ValueError, match="no token has the id 288"):
@@ -114,7 +114,11 @@ def test_id_without_a_token_is_decoded_to_nothing(folder):
 
 
 def test_added_text_outside_the_alphabet_stands_for_itself(folder):
-    """"日本" is UTF-8; "café" is read as the alphabet's é, a single byte, as transformers does."""
+    """"日本" is kept as UTF-8.
+
+    But "é" is in the alphabet, where it stands for one byte, so "café" comes back changed.
+    transformers does the same.
+    """
     change(folder, "tokenizer_config.json", cls_token="日本", sep_token="café", mask_token=" the")
     encoder, *_ = load(folder)
     assert encoder.decode(encoder.encode("日本")) == "日本"
@@ -165,7 +169,7 @@ def test_added_text_outside_the_alphabet_stands_for_itself(folder):
     ],
 )
 def test_another_tokenizer_is_refused(folder, name, values, words):
-    """In one line that names the file, the setting and its value, before the weights are read."""
+    """One line names the folder and what is wrong, before the weights are read."""
     change(folder, name, **values)
     (folder / "model.safetensors").write_bytes(b"")
     with pytest.raises(ValueError) as caught:
@@ -174,8 +178,8 @@ def test_another_tokenizer_is_refused(folder, name, values, words):
     assert words in message and str(folder) in message and "\n" not in message
 
 
-def test_add_bos_token_counts_without_a_tokenizer_json(folder):
-    """As in transformers, which takes it from tokenizer.json where there is one."""
+def test_add_bos_token_counts_only_without_a_tokenizer_json(folder):
+    """transformers ignores it if there is a tokenizer.json."""
     change(folder, "tokenizer_config.json", add_bos_token=True)
     load(folder)
     as_two_files(folder)

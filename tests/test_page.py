@@ -1,4 +1,4 @@
-"""The page stands by itself, can be read without seeing it, and shows an untraced run's numbers."""
+"""The page needs no other file, can be read without seeing it, and shows the numbers of a run."""
 
 import base64
 import hashlib
@@ -45,7 +45,10 @@ def ids(prompt, tiny):
 
 @pytest.fixture(scope="module")
 def new_ids(ids, tiny):
-    """What gpt2.generate makes of the prompt, untraced, with the seed as gpt2.main spreads it."""
+    """What gpt2.generate makes of the prompt without the tracer.
+
+    The seed is spread as gpt2.main does.
+    """
     _, hparams, params = tiny
     rngs = [np.random.default_rng(np.random.SeedSequence(1).spawn(1)[0])]
     steps = gpt2.generate(ids, params, hparams["n_head"], 4, rngs, 0.7, top_k=40, top_p=0.9)
@@ -53,7 +56,7 @@ def new_ids(ids, tiny):
 
 
 def test_the_page_needs_nothing_else(page):
-    """No address but of a place in the page or of data that the address holds, and one script."""
+    """Each address is a place in the page, or holds its data itself. There is one script."""
     for element in page.root.iter():
         for name in ("src", "href", "action", "data", "srcset", "poster", "background"):
             assert re.match("#|data:", element.get(name, "#"))
@@ -71,7 +74,7 @@ def test_the_page_needs_nothing_else(page):
 
 
 def test_the_page_can_be_read_without_seeing_it(page):
-    """Headings in order, ids once, images and tables named, a language, landmarks."""
+    """Headings are in order, ids are unique, images and tables have names. There are landmarks."""
     levels = [int(e.tag[1]) for e in page.root.iter() if re.fullmatch("h[1-6]", e.tag)]
     assert levels[0] == 1 and all(b - a <= 1 for a, b in zip(levels, levels[1:]))
     ids = [e.get("id") for e in page.root.iter() if e.get("id")]
@@ -86,7 +89,7 @@ def test_the_page_can_be_read_without_seeing_it(page):
 
 
 def test_a_term_is_explained_where_it_comes_first(page):
-    """In the reading order of the chapters, the first use of each term is the one in italics."""
+    """In the order of the chapters, the first use of each term is the one in italics."""
     parts = []
     for section in page.root.findall(".//section")[:-1]:
         for element in section.iter():
@@ -118,7 +121,7 @@ def test_tokens_are_those_of_the_prompt_and_of_generate(page, ids, new_ids, tiny
 
 
 def test_candidates_are_the_likeliest_of_an_untraced_run(page, ids, new_ids, tiny):
-    """Ids, logits and probabilities of all steps, each computed at once without a cache."""
+    """Their ids, logits and probabilities in all steps are those computed without a cache."""
     _, hparams, params = tiny
     for step, drawn in enumerate(new_ids):
         so_far = np.array([ids + new_ids[:step]])
@@ -145,7 +148,7 @@ def test_candidates_are_the_likeliest_of_an_untraced_run(page, ids, new_ids, tin
 
 
 def test_attention_rows_add_up_to_one(page, ids, new_ids):
-    """In every head, for every token that looks; and no token looks at a later one."""
+    """This holds in every head, for every token that looks. No token looks at a later one."""
     if len(ids) + 3 > 12:
         pytest.skip("numbers are given for short texts only")
     for layer in range(1, 6):
@@ -165,7 +168,7 @@ def test_the_last_row_of_the_lens_is_the_answer_of_the_model(page):
 
 
 def test_values_beside_lines_are_those_of_an_untraced_run(page, ids, new_ids, tiny):
-    """Shape, type, range and mean, in both steps, of logits, of x, and of a layer's keys."""
+    """Shape, type, range and mean are compared, for the logits, for x, and for a layer's keys."""
     _, hparams, params = tiny
     logits, cache = gpt2.gpt2(np.array([ids]), **params, n_head=hparams["n_head"])
     assert page.value("gpt2", "return[0]", 0).startswith(described("return[0]", logits))
@@ -195,8 +198,8 @@ def test_at_temperature_0_nothing_is_drawn(tmp_path):
     assert "not called in this run" in text_of(page.chapter("keep_top_k"))
 
 
-def test_a_run_of_one_token_is_told_of_as_one(tmp_path):
-    """No step is counted that was not made, no line is explained that is not drawn."""
+def test_the_page_of_one_token_does_not_speak_of_more(tmp_path):
+    """It counts no step that was not made, and explains no line that is not drawn."""
     page = write(tmp_path, "", n_tokens_to_generate=1)
     text = text_of(page.root.find("body/main"))
     assert "The model added 1 token, in colour." in text
@@ -205,7 +208,10 @@ def test_a_run_of_one_token_is_told_of_as_one(tmp_path):
 
 
 def test_words_fit_the_numbers(tmp_path, monkeypatch):
-    """A second place is not called the first, a fall is no gain, and no sign is written twice."""
+    """The 2nd likeliest token is not called the likeliest, and a fall is not called a gain.
+
+    A minus before a negative number becomes a plus.
+    """
     shares, whole = iter(np.arange(0.9, 0, -0.01)), gpt2.gpt2
 
     def lower(*args, **options):
@@ -232,5 +238,5 @@ def test_a_text_that_outgrows_the_window(tmp_path):
     assert "no second step went on" in text_of(page.chapter("cached"))
 
 
-def test_a_path_on_this_machine_is_not_told(page):
+def test_the_page_does_not_contain_a_path_of_this_machine(page):
     assert str(ROOT) not in page.source

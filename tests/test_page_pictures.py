@@ -18,7 +18,7 @@ def numbers_in(image):
 
 
 def test_a_small_array_is_drawn_whole():
-    """Panels side by side for the first axes, with a gap of one cell between them."""
+    """The first axis becomes panels side by side, with a gap of one cell between them."""
     array = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
     matrix, panel = as_matrix(array)
     assert panel == (3, 4, 2)
@@ -37,7 +37,7 @@ def test_a_large_array_is_thinned_and_keeps_its_outliers(shape):
 
 
 def test_numbers_can_be_read_from_a_picture():
-    """To three digits, with -inf and nan as they are."""
+    """They have three digits. -inf and nan are kept."""
     array = np.random.default_rng(0).standard_normal((4, 9)).astype(np.float32)
     array[0, 1], array[0, 2] = -np.inf, np.nan
     image = picture(array, "scores", full_colour(array))
@@ -45,8 +45,8 @@ def test_numbers_can_be_read_from_a_picture():
     assert numbers_in(image) == pytest.approx(array, rel=5e-4, nan_ok=True)
 
 
-def test_numbers_that_stand_there_twice_are_written_once():
-    """A later picture of the same numbers names the place of the first one."""
+def test_numbers_of_two_equal_pictures_are_written_once():
+    """The later picture names the place of the first one."""
     one, two = (f'<i data-cells="{cells}"/>' for cells in ("AAAA", "BBBB"))
     assert shared(one + two + two + one) == (
         one + two + '<i data-cells="#2"/>' + '<i data-cells="#1"/>'
@@ -66,5 +66,5 @@ def test_numbers_that_stand_there_twice_are_written_once():
     ],
 )
 def test_the_words_beside_a_picture_are_about_the_numbers(array, words):
-    """Range and mean leave out -inf and unwritten memory, which are counted."""
+    """Range and mean leave out -inf and memory that is not written yet. Both are counted."""
     assert words in describe("x", array)

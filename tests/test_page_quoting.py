@@ -34,7 +34,7 @@ def in_bash(python, lines):
 
 @needs_bash
 def test_bash_finds_the_prompt_in_the_command_unchanged():
-    """For every kind of character that can be typed: visible, invisible, or special to bash."""
+    """This holds for characters of every kind: visible, invisible, or special to bash."""
     lines = [" ".join(command({"prompt": prompt, **OPTIONS})) for prompt in TYPED]
     words = in_bash('printf "%s\\0"', "\n".join(lines)).split("\0")
     prompts = [words[i].removeprefix("--prompt=") for i in range(1, len(words), 8)]
@@ -44,7 +44,7 @@ def test_bash_finds_the_prompt_in_the_command_unchanged():
 @needs_bash
 @pytest.mark.parametrize("prompt", ["a\tb\r\u00a0\u3000\u00ad!'\n", "The\0 %s\\\n"], ids=ascii)
 def test_the_command_as_it_stands_on_the_page_makes_the_text_of_the_page(tmp_path, prompt):
-    """Copied from the page and run by bash. A NUL byte comes through a pipe, as it came here."""
+    """It is copied from the page and run by bash. A prompt with a NUL byte comes through a pipe."""
     page = write(tmp_path, prompt)
     shown = text_of(page.all("pre", "command")[0])
     assert shown.isprintable()
@@ -53,7 +53,10 @@ def test_the_command_as_it_stands_on_the_page_makes_the_text_of_the_page(tmp_pat
 
 
 def test_a_text_is_shown_as_typed(tmp_path):
-    """Joiners, wide spaces, soft hyphens and the like are kept; the browser's tab has no dots."""
+    """Joiners, wide spaces, soft hyphens and the like are kept.
+
+    The title in the tab has plain spaces.
+    """
     prompt = "a\tb\u00a0c\u3000d\u00ade\ufefff\u200cg\u200d"
     page = write(tmp_path, prompt, n_tokens_to_generate=1)
     assert text_of(page.root.find(".//h1/bdi")) == prompt
@@ -62,7 +65,7 @@ def test_a_text_is_shown_as_typed(tmp_path):
 
 
 def test_only_what_a_page_may_not_hold_is_replaced():
-    """By a picture of the control character where there is one, else by the replacement sign."""
+    """A control character becomes its picture if there is one. All else becomes U+FFFD."""
     for character in map(chr, range(0x110000)):
         code = ord(character)
         is_control = code < 0x20 and character not in "\t\n" or 0x7F <= code <= 0x9F

@@ -16,13 +16,13 @@ import utils
 
 
 def test_sample_is_its_text_and_one_newline(call, model_says):
-    """The prompt is not repeated, and line ends of the text survive."""
+    """The prompt is not repeated, and the line ends in the text are kept."""
     model_says(b"a\n\nb\n")
     assert call("x", *TINY) == (0, "a\n\nb\n\n", "")
 
 
 def test_samples_are_numbered_across_batches(call, model_says):
-    """Each sample stands under its line, as OpenAI's script prints it."""
+    """Each sample stands under a line with its number, as in OpenAI's script."""
     model_says(b"a\nb", b"a\nc")
     line = "=" * 40
     texts = ["a\nb", "a\nc", "a\nb"]
@@ -32,14 +32,14 @@ def test_samples_are_numbered_across_batches(call, model_says):
 
 
 def test_text_ends_where_the_model_ends_it(call, model_says):
-    """<|endoftext|> is not printed; in a batch, a row that has ended waits for the others."""
+    """<|endoftext|> is not printed. In a batch, a sample that has ended waits for the others."""
     model_says(b"ab", b"abcd", b"a")
     out = call("x", *TINY, "--nsamples", "3").out
     assert [line for line in out.splitlines() if "=" not in line] == ["ab", "abcd", "a"]
 
 
 def test_end_of_text_in_the_prompt_ends_nothing(call, model_says):
-    """Typed, <|endoftext|> is thirteen characters like any others."""
+    """In a prompt, <|endoftext|> is thirteen ordinary characters."""
     model_says(b"ab")
     assert call("x <|endoftext|> y", *TINY).out == "ab\n"
 
@@ -59,7 +59,7 @@ class Watched(io.StringIO):
 
 
 def test_text_is_written_as_it_comes(monkeypatch):
-    """Each token leaves the program before the next is made, into a pipe or a file too."""
+    """Each token is written before the next one is made, even into a pipe or a file."""
     tiny = encoder.get_encoder("tiny", utils.MODELS_DIR)
     monkeypatch.setattr(sys, "stdout", out := Watched())
 
@@ -76,7 +76,10 @@ def test_text_is_written_as_it_comes(monkeypatch):
     "said", ["hi 🤗 你", b"\xf0\x9f\xa4", b"\xff\xfe", b"\xe4\xbd\xe4\xbd\xa0\x80", b"\xf0\x9f\n"]
 )
 def test_text_that_comes_in_tokens_is_the_text_of_all_of_them(call, model_says, said):
-    """Characters spread over tokens come whole, and bytes that are none come as U+FFFD."""
+    """A character that is spread over tokens comes whole.
+
+    Bytes that are no character come as U+FFFD.
+    """
     said = said if isinstance(said, bytes) else said.encode()
     model_says(said, said)
     words = ["x", *TINY, "--nsamples"]
@@ -85,7 +88,7 @@ def test_text_that_comes_in_tokens_is_the_text_of_all_of_them(call, model_says, 
 
 
 def test_samples_without_a_token_get_no_heading(call, monkeypatch):
-    """Where memory ran out at once, there is nothing to print."""
+    """If memory runs out before the first token, there is no text to print."""
 
     def fails(*_, **__):
         raise MemoryError
@@ -100,8 +103,8 @@ def test_samples_without_a_token_get_no_heading(call, monkeypatch):
 # ---- Longer than the window ----------------------------------------------------------------
 
 
-def test_outgrown_window_is_told_after_ctrl_c_too(call, monkeypatch):
-    """With the text that there is, in exit status 130."""
+def test_outgrown_window_is_noted_after_ctrl_c_too(call, monkeypatch):
+    """The text made so far is printed, and the exit status is 130."""
 
     def until_ctrl_c(*_, **__):
         yield from [np.array([64])] * 300
@@ -114,8 +117,8 @@ def test_outgrown_window_is_told_after_ctrl_c_too(call, monkeypatch):
 
 
 @pytest.mark.parametrize("n_tokens, n_notes", [(256, 0), (257, 1), (600, 1)])
-def test_outgrown_window_is_told_once(call, model_says, n_tokens, n_notes):
-    """One line on stderr, however often it happened, and none where the text just fits."""
+def test_outgrown_window_is_noted_once(call, model_says, n_tokens, n_notes):
+    """stderr has one line, however often the window was full. A text that just fits gets none."""
     model_says(b"a" * 1000)
     status, out, err = call("", *TINY, "--n_tokens_to_generate", str(n_tokens))
     assert (status, out) == (0, "a" * n_tokens + "\n")

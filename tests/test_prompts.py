@@ -39,14 +39,14 @@ def test_empty_prompt_starts_from_end_of_text(call, monkeypatch):
 
 @pytest.mark.parametrize("prompt", ["caf\udce9", "\ud800"])
 def test_argument_that_is_no_text_is_refused(call, prompt):
-    """Python passes the byte 0xE9, which is not UTF-8, on as a lone surrogate."""
+    """Python makes a lone surrogate of a byte that is not UTF-8, such as 0xE9."""
     status, out, err = call(prompt, *TINY)
     assert (status, out) == (2, "")
     assert "not UTF-8" in err and err.count("\n") == 1
 
 
 def test_typed_text_survives_a_locale_that_knows_ascii_only(process, call):
-    """In the C locale, where Python cannot read the argument, its bytes still arrive."""
+    """In the C locale Python cannot read the argument, but its bytes still arrive."""
     c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     assert process("café 🤗", *TWELVE, **c_locale) == call("café 🤗", *TWELVE)
 
@@ -55,14 +55,14 @@ def test_typed_text_survives_a_locale_that_knows_ascii_only(process, call):
 
 
 def test_prompt_may_fill_the_window(call):
-    """A prompt of 256 tokens is accepted, one of 257 refused."""
+    """tiny accepts a prompt of 256 tokens and refuses one of 257."""
     words = [*TINY, "--n_tokens_to_generate", "2"]
     assert call("~" * 256, *words).status == 0
     assert call("~" * 257, *words).status == 2
 
 
 def test_prompt_that_is_too_long_is_refused_before_the_weights_are_touched(call, monkeypatch):
-    """The message has both numbers, and no note of an option goes before it."""
+    """The message has both numbers, and no note about an option comes before it."""
     monkeypatch.setattr(utils, "load_params", lambda *_: pytest.fail("loads the weights"))
     status, out, err = call("~" * 300, *TINY, "--top_k", "5")
     assert (status, out) == (2, "")
@@ -70,7 +70,10 @@ def test_prompt_that_is_too_long_is_refused_before_the_weights_are_touched(call,
 
 
 def test_bytes_are_counted_before_they_are_encoded(tiny, monkeypatch):
-    """More bytes than n_ctx tokens can have are refused at once, and never just as many."""
+    """A prompt with more bytes than n_ctx tokens can have is refused at once.
+
+    As many are accepted.
+    """
     longest = max(tiny.tokens, key=len).decode()
     assert len(prompts.encode_prompt(longest * 3, tiny, n_ctx=40)) <= 40
     monkeypatch.setattr(encoder.Encoder, "encode", lambda *_: pytest.fail("encodes it"))
@@ -79,7 +82,7 @@ def test_bytes_are_counted_before_they_are_encoded(tiny, monkeypatch):
 
 
 def test_space_at_the_end_gets_a_note(call):
-    """The text is made all the same: the prompt is not changed."""
+    """The prompt is used as it is, with the space."""
     assert "ends in a space" in call("ROMEO: ", *TWELVE).err
     assert call("ROMEO: ", *TWELVE).out != call("ROMEO:", *TWELVE).out
     assert call("ROMEO:\n", *TWELVE).err == ""
@@ -124,8 +127,8 @@ def test_piped_prompt_loses_no_more_than_a_mark_and_a_line_end(
         (b"\xfe\xff\0R\0O", "UTF-16 text: save it as UTF-8"),
     ],
 )
-def test_piped_prompt_that_is_refused(call, monkeypatch, data, message):
-    """Nothing but a line end is no prompt, and what is not UTF-8 is no text."""
+def test_piped_prompt_that_is_empty_or_no_text_is_refused(call, monkeypatch, data, message):
+    """A line end alone is no prompt, and bytes that are not UTF-8 are no text."""
     pipe_in(monkeypatch, data)
     status, out, err = call(*TINY)
     assert (status, out) == (2, "")
@@ -133,7 +136,7 @@ def test_piped_prompt_that_is_refused(call, monkeypatch, data, message):
 
 
 def test_lone_dash_stands_for_standard_input(encoded, call, monkeypatch):
-    """As for many programs; `--prompt=-` is a prompt of one hyphen."""
+    """Many programs read it so. `--prompt=-` is a prompt of one hyphen."""
     for words in [["-"], ["--prompt", "-"]]:
         pipe_in(monkeypatch, b"ROMEO:")
         assert call(*words, *NO_TOKENS) == (0, "\n", "")
@@ -142,7 +145,10 @@ def test_lone_dash_stands_for_standard_input(encoded, call, monkeypatch):
 
 
 def test_endless_input_is_not_read_to_its_end(shell):
-    """`yes` never ends; it is refused after half a megabyte, with 4 GB of address space at most."""
+    """`yes` never ends.
+
+    It is refused after half a megabyte, here with 4 GB of address space at most.
+    """
     start = time.monotonic()
     status, out, err = shell("ulimit -v 4000000; yes | $GPT2 --model_size tiny")
     assert (status, out) == (2, "")
@@ -151,7 +157,7 @@ def test_endless_input_is_not_read_to_its_end(shell):
 
 
 def test_text_that_is_piped_in_beside_a_prompt_gets_a_note(shell):
-    """It is not read, and that is said; nothing is said where there is no such text."""
+    """The note says that the text is ignored. Without such a text, there is no note."""
     words = "--model_size tiny --n_tokens_to_generate 1"
     (note,) = shell(f"echo 'The king' | $GPT2 said {words}").err.splitlines()
     assert "standard input is ignored" in note
@@ -160,14 +166,14 @@ def test_text_that_is_piped_in_beside_a_prompt_gets_a_note(shell):
     assert shell(f"sleep 1 | $GPT2 said {words}").err == ""
 
 
-def test_standard_input_of_a_loop_is_its_own(shell):
-    """Where a shell reads prompts line by line, none is taken away, and no note is made."""
+def test_standard_input_of_a_shell_loop_is_left_alone(shell):
+    """The loop reads prompts line by line. None of them is taken away, and there is no note."""
     loop = 'while read -r line; do $GPT2 "$line" --model_size tiny --n_tokens_to_generate 0; done'
     assert shell(f"printf 'a\\nb\\n' > lines; {loop} < lines") == (0, "\n\n", "")
 
 
 def test_wait_for_input_is_announced(monkeypatch, capsys):
-    """After a second without an end, stderr says what the program waits for."""
+    """If the input does not end for a while, stderr says what the program waits for."""
     monkeypatch.setattr(prompts, "PATIENCE", 0.05)
     monkeypatch.setattr(sys, "stdin", slow := SlowInput())
     assert prompts.read_prompt(None) == "late"
@@ -178,7 +184,7 @@ def test_wait_for_input_is_announced(monkeypatch, capsys):
 
 
 class SlowInput(io.StringIO):
-    """Standard input of text, without bytes beneath, that comes late."""
+    """A standard input that gives text instead of bytes, and gives it late."""
 
     pause = 0.5
 
@@ -189,7 +195,7 @@ class SlowInput(io.StringIO):
 
 @pytest.mark.parametrize("error", [IsADirectoryError(21, "Is a directory"), OSError(5, "I/O")])
 def test_input_that_cannot_be_read_is_named(call, monkeypatch, error):
-    """As in `python gpt2.py < folder`."""
+    """`python gpt2.py < folder` has such an input, for example."""
 
     def fail(n):
         raise error

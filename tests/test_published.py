@@ -17,7 +17,7 @@ from tools.write_checkpoint import table
 
 @pytest.fixture
 def published(monkeypatch):
-    """As if the small model's files had been published, as 124M with hashes, as 355M without."""
+    """The small model's files count as published: as 124M with hashes, as 355M with sizes alone."""
     sizes = {name: len(content) for name, content in FILES.items()}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
     monkeypatch.setattr(openai_files, "PUBLISHED_SIZES", {"124M": sizes, "355M": sizes})
@@ -25,7 +25,7 @@ def published(monkeypatch):
 
 
 def test_the_published_files_are_accepted(server, tmp_path, published):
-    """By hash and by size."""
+    """124M is accepted by its hashes, and 355M by its sizes."""
     for size in ("124M", "355M"):
         load(tmp_path, size)
         assert is_whole(tmp_path / size)
@@ -37,7 +37,7 @@ def test_the_published_files_are_accepted(server, tmp_path, published):
 def test_another_file_than_the_published_one_is_refused(
     name, server, tmp_path, published, monkeypatch
 ):
-    """Even one that is right in itself, from whatever address."""
+    """It is refused even if it is right in itself."""
     monkeypatch.setitem(openai_files.PUBLISHED_SHA256["124M"], name, "0" * 64)
     with pytest.raises(ValueError, match=f"{name}.* does not have the published SHA-256"):
         load(tmp_path, "124M")
@@ -47,7 +47,7 @@ def test_another_file_than_the_published_one_is_refused(
 @pytest.mark.parametrize("size", ["124M", "355M"])
 @pytest.mark.parametrize("name", openai_files.FILES)
 def test_another_size_than_the_published_one_is_refused(name, size, server, tmp_path, published):
-    """Before the file is downloaded, where the server announces its size."""
+    """The server announces the size, so the file need not be downloaded first."""
     server.files[name] += b"\n"
     n_bytes = len(FILES[name])
     with pytest.raises(ValueError, match=f"has {n_bytes + 1:,} bytes, not {n_bytes:,}"):
@@ -56,7 +56,10 @@ def test_another_size_than_the_published_one_is_refused(name, size, server, tmp_
 
 
 def test_the_index_may_differ_from_its_hash(server, tmp_path, published, monkeypatch, capsys):
-    """That has a single source. The data file, by its own hash, decides; and stderr says so."""
+    """This hash has a single source, so the index is used, and a note on stderr says so.
+
+    The data file still needs the right hash.
+    """
     monkeypatch.setitem(openai_files.PUBLISHED_SHA256["124M"], "model.ckpt.index", "0" * 64)
     load(tmp_path, "124M")
     assert is_whole(tmp_path / "124M")
@@ -71,7 +74,7 @@ def test_the_index_may_differ_from_its_hash(server, tmp_path, published, monkeyp
 
 
 def test_a_wrong_index_costs_no_data_file_of_known_hash(server, tmp_path, published, monkeypatch):
-    """What is certain of the two is kept, and not downloaded again and again."""
+    """Its hash makes the data file certain, so it is not downloaded again and again."""
     entries = checkpoint.read_table(FILES["model.ckpt.index"])
     crc32c = checkpoint.read_index(SMALL / "model.ckpt.index")["model/wpe"]["crc32c"]
     right, wrong = crc32c.to_bytes(4, "little"), (crc32c ^ 1).to_bytes(4, "little")

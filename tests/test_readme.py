@@ -86,12 +86,12 @@ def test_a_thing_to_try_does_what_is_said(step, tmp_path):
 
 
 def test_there_are_things_to_try():
-    """The pattern that finds them finds them."""
+    """Otherwise the test above would run for nothing."""
     assert len(STEPS) >= 5
 
 
 def test_help_tells_every_option_and_its_default():
-    """The defaults stand in the signature of main; help shows these."""
+    """The help takes the defaults from the signature of main."""
     for name, option in inspect.signature(gpt2.main).parameters.items():
         assert f"--{name}" in cli.HELP
         if option.default is not None:
@@ -99,14 +99,14 @@ def test_help_tells_every_option_and_its_default():
 
 
 def test_the_options_it_names_exist():
-    """Every --option in the README is one of gpt2.py's, utils.py's or bench.py's."""
+    """Every --option in the README is one of gpt2.py's, except those of `hf download`."""
     known = set(inspect.signature(gpt2.main).parameters) | {"help"}
     ours = re.sub("`hf download .*?`", "", README)
     assert set(re.findall(r"--([a-z_]+)", ours)) <= known
 
 
 def test_it_says_how_long_gpt2_is():
-    """To ten lines."""
+    """Its number of lines is right to within ten."""
     [n_lines] = re.findall(r"its (\d+) lines", README)
     assert abs(len((ROOT / "gpt2.py").read_text(encoding="utf-8").splitlines()) - int(n_lines)) < 10
 

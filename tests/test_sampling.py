@@ -1,4 +1,4 @@
-"""Temperature, top-k, top-p and the draw: what they keep, and that the draw keeps to it."""
+"""Temperature, top-k and top-p change the probabilities as they should, and draws follow these."""
 
 import numpy as np
 import pytest
@@ -28,8 +28,8 @@ def draws(logits, n, seed, *options):
     return np.array([gpt2.sample(logits, generator, *options) for _ in range(n)])
 
 
-def test_temperature_divides():
-    """Low temperatures make the likely likelier, high ones less so; 1 changes no probability."""
+def test_temperature_changes_the_probabilities():
+    """Below 1 the likeliest token gets likelier, above 1 less likely. 1 changes nothing."""
     logits = rng().standard_normal(50, dtype=np.float32)
     probs = gpt2.softmax(logits)
 
@@ -43,7 +43,7 @@ def test_temperature_divides():
 @pytest.mark.parametrize("temperature", [0.0, 1e-320, 1e-45, 1e-40, 1e-8])
 @pytest.mark.filterwarnings("error")
 def test_temperature_0_and_next_to_0_take_the_likeliest(temperature):
-    """No division by zero, no nan, no warning."""
+    """Nothing is divided by zero, no nan appears, and there is no warning."""
     logits = np.array([1.0, 3.0, 2.0], dtype=np.float32)
     assert gpt2.sample(logits, rng(), temperature, 0, 1.0) == 1
 
@@ -62,13 +62,13 @@ def test_temperature_0_draws_nothing():
         ([1, 2, 2, 2, 0], 1, [1]),
         ([1, 2, 2, 2, 0], 4, [0, 1, 2, 3]),
         ([3, 1, 2, 9, 5], 3, [0, 3, 4]),
-        ([3, 1, 2, 9, 5], 0, [0, 1, 2, 3, 4]),  # 0 is off
+        ([3, 1, 2, 9, 5], 0, [0, 1, 2, 3, 4]),  # 0 keeps all
         ([3, 1, 2, 9, 5], 5, [0, 1, 2, 3, 4]),
-        ([3, 1, 2, 9, 5], 99, [0, 1, 2, 3, 4]),  # so is more than there are
+        ([3, 1, 2, 9, 5], 99, [0, 1, 2, 3, 4]),  # more than there are keep all too
     ],
 )
 def test_top_k_keeps_exactly_k(logits, k, expected):
-    """Whatever is equal to what."""
+    """Where logits are equal, the lowest ids are kept."""
     assert kept(gpt2.keep_top_k(np.array(logits, dtype=np.float32), k)) == expected
 
 
@@ -85,30 +85,30 @@ def test_top_k_keeps_exactly_k(logits, k, expected):
     ],
 )
 def test_top_p_keeps_the_fewest_that_reach_p(probs, p, expected):
-    """The token with which the sum reaches p belongs to them."""
+    """The token with which the sum reaches p is kept too."""
     assert kept(gpt2.keep_top_p(logits_of(*probs), p)) == expected
 
 
 def test_top_p_1_keeps_the_whole_vocabulary():
-    """No rounding of a long sum cuts off its end."""
+    """The sum of so many probabilities is rounded, but this costs no token."""
     assert len(kept(gpt2.keep_top_p(np.zeros(50257, dtype=np.float32), 1.0))) == 50257
 
 
 def test_top_p_counts_the_probabilities_among_the_k():
-    """After top-k 2, [.4, .3] are [.57, .43]: one token reaches .5, where all four need two."""
+    """After top-k 2, [.4, .3] are [.57, .43]: one token reaches .5. Without top-k, it takes two."""
     logits = logits_of(0.4, 0.3, 0.2, 0.1)
     assert kept(gpt2.keep_top_p(gpt2.keep_top_k(logits, 2), 0.5)) == [0]
     assert kept(gpt2.keep_top_p(logits, 0.5)) == [0, 1]
 
 
 def test_top_k_1_is_the_likeliest_at_any_temperature():
-    """Also where several are likeliest: the lowest id, as argmax picks."""
+    """If several are likeliest, it is the one with the lowest id, as argmax picks it."""
     logits = np.array([1, 2, 2, 0], dtype=np.float32)
     assert {int(gpt2.sample(logits, rng(seed), 5.0, 1, 1.0)) for seed in range(200)} == {1}
 
 
 def test_no_filtered_id_is_drawn():
-    """5,000 draws at a temperature that makes all nearly alike stay among the kept."""
+    """Temperature 50 makes all tokens nearly alike. Still, 5,000 draws give only the kept ones."""
     logits = rng(1).standard_normal(30, dtype=np.float32)
     drawn = draws(logits, 5_000, 2, 50.0, 3, 1.0)
     assert set(drawn.tolist()) == set(kept(gpt2.keep_top_k(logits, 3)))
@@ -122,7 +122,10 @@ def test_draws_follow_the_probabilities():
 
 
 def test_a_last_bit_changes_no_draw():
-    """Rounding differs with the size of a batch; 300 draws from 50,257 tokens still agree."""
+    """Logits are rounded differently in a batch of another size.
+
+    300 draws from 50,257 tokens still agree.
+    """
     logits = 3 * rng(4).standard_normal((300, 50257), dtype=np.float32)
     nudged = logits * np.float32(1 + 2e-6)
     for options in [(1.0, 0, 1.0), (0.8, 40, 0.9)]:
@@ -140,7 +143,7 @@ def test_a_seed_gives_the_same_draws_with_every_numpy():
 
 
 def test_logits_are_only_read():
-    """A read-only array does."""
+    """A read-only array is enough."""
     logits = rng(6).standard_normal(40, dtype=np.float32)
     logits.flags.writeable = False
     gpt2.sample(logits, rng(), 0.8, 10, 0.9)

@@ -17,7 +17,10 @@ KING_SAID = "The king\nsaid"  # a prompt of two lines
 
 
 def test_session_asks_until_ctrl_d(start):
-    """One prompt after another gets the text that a call of its own gives; Ctrl-D ends in 0."""
+    """Each prompt gets the text that a call of its own gives.
+
+    Ctrl-D ends the session with status 0.
+    """
     terminal = start(*TWELVE)
     greeting = terminal.read_until(QUESTION)
     assert "up to 12 tokens" in greeting and "To leave, press Ctrl-D" in greeting
@@ -31,7 +34,7 @@ def test_session_asks_until_ctrl_d(start):
 
 
 def test_session_asks_again_after_an_empty_line(model):
-    """Enter alone makes no text, while a tab is a prompt like any other."""
+    """Enter alone makes no text. A tab is a prompt like any other."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     terminal.type("\n")
@@ -42,7 +45,7 @@ def test_session_asks_again_after_an_empty_line(model):
 
 
 def test_session_outlives_a_prompt_that_is_too_long(model):
-    """What is wrong with a prompt is said, and the next prompt is asked for."""
+    """The session says what is wrong with it, and asks for the next prompt."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     terminal.type("~" * 300 + "\n")
@@ -54,7 +57,10 @@ def test_session_outlives_a_prompt_that_is_too_long(model):
 
 @pytest.mark.parametrize("word", ["exit", "quit", "help"])
 def test_session_answers_words_that_are_meant_for_it(start, word):
-    """They are no prompts, and the answer says how to leave, and how to make them prompts."""
+    """They are not taken for prompts.
+
+    The answer says how to leave, and how to make the word a prompt.
+    """
     terminal = start(*TWELVE)
     terminal.read_until(QUESTION)
     terminal.type(f"{word}\n")
@@ -66,7 +72,10 @@ def test_session_answers_words_that_are_meant_for_it(start, word):
 
 @pytest.mark.parametrize("editor", ["readline", "libedit", None])
 def test_lines_that_come_in_one_go_are_one_prompt(start, editor):
-    """Nobody types that fast, so they are a paste. Many Pythons have libedit for readline."""
+    """Nobody types that fast, so they are a paste.
+
+    (Many Pythons have libedit instead of readline.)
+    """
     libedit = ctypes.util.find_library("edit")
     if editor == "libedit" and not libedit:
         pytest.skip("there is no libedit here")
@@ -84,7 +93,7 @@ def test_lines_that_come_in_one_go_are_one_prompt(start, editor):
 
 
 def test_line_that_ends_in_a_backslash_goes_on(start):
-    """A way to type several lines that works everywhere."""
+    """This is a way to type several lines at any terminal."""
     terminal = start(*TWELVE)
     terminal.read_until(QUESTION)
     terminal.type("The king\\\n")
@@ -93,8 +102,8 @@ def test_line_that_ends_in_a_backslash_goes_on(start):
     assert terminal.read_until(QUESTION) == f"said\n{piped(KING_SAID, *TWELVE)[0]}{QUESTION}"
 
 
-def test_paste_that_the_terminal_marks(start):
-    """GNU readline asks a terminal that can do so to mark what is pasted."""
+def test_paste_that_the_terminal_marks_is_one_prompt(start):
+    """GNU readline asks a terminal to mark what is pasted, if the terminal can do that."""
     readline = pytest.importorskip("readline")
     if "libedit" in readline.__doc__ or readline._READLINE_RUNTIME_VERSION < 0x801:
         pytest.skip("this Python has another line editor")
@@ -109,7 +118,7 @@ def test_paste_that_the_terminal_marks(start):
 
 
 def test_lines_typed_ahead_are_prompts_of_their_own(model):
-    """What is typed while a text is made is no paste."""
+    """They are typed while a text is made, so they are no paste."""
     terminal = model.start("hey", "--n_tokens_to_generate", "1")
     terminal.read_until(QUESTION)
     terminal.type("a\n")
@@ -122,7 +131,7 @@ def test_lines_typed_ahead_are_prompts_of_their_own(model):
 
 
 def test_line_that_the_terminal_cuts_is_refused(start):
-    """Without an editor, a terminal drops what exceeds 4,095 bytes of a line, in silence."""
+    """Without an editor, a terminal silently drops what exceeds 4,095 bytes of a line."""
     terminal = start(*TWELVE, stdout=subprocess.PIPE)
     terminal.read_until(QUESTION)
     terminal.type("~" * 5000 + "\n")
@@ -131,7 +140,7 @@ def test_line_that_the_terminal_cuts_is_refused(start):
 
 @pytest.mark.parametrize("signum, status", [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_a_session(model, signum, status):
-    """At the question, and while a text is made: the whole session ends, and no text is lost."""
+    """They end it at the question and while a text is made. What was made is not lost."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     time.sleep(0.2)  # a signal that comes just before readline begins to wait, waits for a key
@@ -159,7 +168,7 @@ def check_answer_in_pipe(terminal):
 
 
 def test_session_outlives_a_prompt_that_is_not_utf_8(start):
-    """Bytes that are no text are refused where readline, which drops them, is not in use."""
+    """It is refused. (readline would drop such bytes, so it is not in use here.)"""
     terminal = start(*TWELVE, stdout=subprocess.PIPE)
     terminal.read_until(QUESTION)
     terminal.type("caf\udce9\n")
@@ -168,7 +177,7 @@ def test_session_outlives_a_prompt_that_is_not_utf_8(start):
 
 
 def test_ctrl_c_ends_one_text_of_a_session(model):
-    """While a text is made, Ctrl-C ends that text, and the next prompt is asked for."""
+    """After that, the session asks for the next prompt."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     terminal.type("x\n")
@@ -182,7 +191,7 @@ def test_ctrl_c_ends_one_text_of_a_session(model):
 
 
 def test_ctrl_c_at_the_prompt_ends_the_session(start):
-    """Where there is no text to end, Ctrl-C ends the session, in exit status 130."""
+    """There is no text to end, so the session ends, with exit status 130."""
     terminal = start(*TINY)
     terminal.read_until(QUESTION)
     terminal.type("half a prompt")
@@ -195,7 +204,10 @@ def test_ctrl_c_at_the_prompt_ends_the_session(start):
 
 
 def test_session_draws_a_fresh_seed_for_each_prompt(start):
-    """The same prompt twice: two seeds are told, and each makes its text again."""
+    """The same prompt, typed twice, gets two seeds.
+
+    A call with such a seed makes its text again.
+    """
     words = [*TWELVE, "--temperature", "1"]
     terminal = start(*words)
     terminal.read_until(QUESTION)
@@ -212,7 +224,7 @@ def test_session_draws_a_fresh_seed_for_each_prompt(start):
 
 
 def test_session_with_a_seed_repeats_itself(start):
-    """With --seed the same prompt makes the same text each time, as in single calls."""
+    """With --seed, the same prompt gets the same text each time, and the same as in a call."""
     words = [*TWELVE, "--temperature", "1", "--seed", "5"]
     terminal = start(*words)
     terminal.read_until(QUESTION)
@@ -224,7 +236,7 @@ def test_session_with_a_seed_repeats_itself(start):
 
 
 def test_session_keeps_the_question_out_of_a_redirected_stdout(start):
-    """With stdout in a file, the questions are at the terminal and the texts in the file."""
+    """The questions are at the terminal, and stdout gets only the texts."""
     terminal = start(*TWELVE, stdout=subprocess.PIPE)
     terminal.read_until(QUESTION)
     check_answer_in_pipe(terminal)

@@ -90,7 +90,7 @@ def load(path):
 
 
 def everything(gpt2, params, n_head):
-    """Run all of gpt2.py in all situations that can give an array another shape."""
+    """Runs all of gpt2.py in all situations that can give an array another shape."""
     n_vocab, n_ctx = len(params["wte"]), len(params["wpe"])
     ids = np.random.default_rng(0).integers(n_vocab, size=(3, 20))
     model = dict(params, n_head=n_head)
@@ -98,7 +98,7 @@ def everything(gpt2, params, n_head):
     _, cache = gpt2.gpt2(ids[:1, :5], **model)
     _, cache = gpt2.gpt2(ids[:1, 5:6], **model, cache=cache)
     _, longer = gpt2.gpt2(ids[:1, 6:11], **model, cache=cache)  # a chunk: T = 5, S = 11
-    _, batch = gpt2.gpt2(ids[:, 6:11], **model, cache=cache)  # three rows go on from one
+    _, batch = gpt2.gpt2(ids[:, 6:11], **model, cache=cache)  # three samples continue one
     gpt2.gpt2(ids[:, 11:16], **model, cache=batch)
     gpt2.gpt2(ids, **model)
 
@@ -123,7 +123,10 @@ def shapes_in(call, name, value):
 
 
 def traced(path, sizes, params):
-    """What the lines of a gpt2.py made of a model: what letters have to mean, and list of Call."""
+    """Runs the gpt2.py at `path` on a model.
+
+    Returns what the letters have to mean, and a list of Call.
+    """
     gpt2 = load(path)
 
     def run():
@@ -230,19 +233,19 @@ def random_run():
 
 
 def test_every_shape_comment_is_true(random_run):
-    """All of them, in all situations, with both models; there are dozens."""
+    """All comments are checked, in all situations, with both models. There are at least 40."""
     runs = [random_run, traced(ROOT / "gpt2.py", *bundled_model())]
     assert complaints(claims_of(SOURCE), runs) == []
     assert len(COMMENTS) >= 40
 
 
 def test_the_legend_explains_each_letter():
-    """And there is no other letter in it."""
+    """The legend at the top of gpt2.py has these nine letters and no other."""
     assert legend_of(SOURCE) == set("BTSVKCHDL")
 
 
 def test_all_dimensions_differ(random_run):
-    """In the random model, at least once, so that no letter can stand in for another."""
+    """Otherwise a wrong letter could have the right number. They differ in at least one call."""
     sizes, calls = random_run
     seen = [letters_of(call, sizes, "") for call in calls if call.function == "gpt2"]
     assert any(len(set(letters.values())) == 8 for letters in seen)
@@ -257,7 +260,7 @@ def altered(source, claim, text):
 
 @pytest.mark.parametrize("claim", COMMENTS, ids=lambda claim: f"line {claim.line}")
 def test_each_comment_would_fail_if_it_were_wrong(random_run, claim):
-    """With an axis replaced by another letter, or one more at the end, or two swapped."""
+    """It is tried with each letter replaced, with one more axis, and with T and S swapped."""
     sizes, calls = random_run
     calls = [call for call in calls if any(line == claim.made_at for line, _, _ in call.made)]
     wrongs = [claim.text.replace("]", ", 1]", 1)]
@@ -275,7 +278,7 @@ def test_each_comment_would_fail_if_it_were_wrong(random_run, claim):
     [("[B, T, Q]", "no legend for Q"), ("[B, n]", "no legend for n"), ("[V, V]", "has (")],
 )
 def test_a_wrong_or_unknown_letter_is_found_in_a_copy(tmp_path, text, problem):
-    """The whole way: a copy of the file with one wrong comment is run and reported."""
+    """The copy of gpt2.py has one wrong comment. It is run, and this comment is reported."""
     claim = COMMENTS[0]
     copy = tmp_path / "gpt2.py"
     copy.write_text(altered(SOURCE, claim, f"# {text}"), encoding="utf-8")
@@ -300,7 +303,7 @@ def new_complaints(copy):
 
 
 def test_a_wrong_docstring_shape_is_found(random_run):
-    """The shape that a docstring's first line ends with is that of what is returned."""
+    """A shape at the end of a docstring's first line is the shape of the result."""
     claim = next(claim for claim in claims_of(SOURCE) if claim.names == "return")
     [found] = complaints([dataclasses.replace(claim, text="[B, T, V]")], [random_run])
     assert "[B, T, V]: return has (" in found

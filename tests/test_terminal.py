@@ -22,7 +22,7 @@ def test_one_sample_is_printed_token_by_token(model):
 
 
 def test_bytes_of_an_unfinished_character_are_held_back(model):
-    """A character of three tokens appears whole; one that is never finished, as U+FFFD."""
+    """A character of three tokens appears whole. One that is never finished appears as U+FFFD."""
     terminal = model.start("你🤗", "x", "--n_tokens_to_generate", "5")
     model.let_say(3)
     assert terminal.read_until("你") == "你"
@@ -39,7 +39,7 @@ def test_streamed_text_is_the_piped_text(start):
 
 
 def test_ctrl_c_keeps_what_was_streamed(model):
-    """Ctrl-C ends a streamed text after its last token, in exit status 130."""
+    """Ctrl-C ends a streamed text after its last token. The exit status is 130."""
     terminal = model.start("hey", "x")
     model.let_say(2)
     assert terminal.read_until("he") == "he"
@@ -53,7 +53,7 @@ def test_ctrl_c_keeps_what_was_streamed(model):
 
 
 def test_bar_is_on_stderr_while_a_file_gets_the_text(start, tmp_path):
-    """The terminal shows how many tokens are made, and the file has nothing but the text."""
+    """The terminal shows how many tokens are made. The file has nothing but the text."""
     with open(tmp_path / "text", "w+b") as file:
         bar, status = start("ROMEO:", *TWELVE, stdout=file).read_to_end()
         file.seek(0)
@@ -63,7 +63,7 @@ def test_bar_is_on_stderr_while_a_file_gets_the_text(start, tmp_path):
 
 
 def test_no_bar_where_the_text_may_be_on_the_screen_too(start):
-    """A pipe may lead to the same terminal, as with `| tee`, where a bar would be in the way."""
+    """A pipe may lead to the same terminal, as with `| tee`. There, a bar would be in the way."""
     terminal = start("ROMEO:", *TWELVE, stdout=subprocess.PIPE)
     assert terminal.read_to_end() == ("", 0)
     assert terminal.process.stdout.read().decode() == piped("ROMEO:", *TWELVE)[0]
@@ -80,7 +80,7 @@ def test_several_samples_come_at_the_end_with_a_bar(start):
 
 
 def test_no_bar_where_stderr_is_no_terminal(start):
-    """A log file of stderr gets no bar, whatever stdout is."""
+    """If stderr goes into a log, the log gets no bar, even if stdout is a terminal."""
     words = ["ROMEO:", *TWELVE, "--temperature", "1", "--nsamples", "2"]
     terminal = start(*words, stderr=subprocess.PIPE)
     _, status = terminal.read_to_end()
@@ -90,7 +90,7 @@ def test_no_bar_where_stderr_is_no_terminal(start):
 
 
 def test_ctrl_c_under_the_bar_prints_what_there_is(model):
-    """Ctrl-C in a batch prints the samples as far as they are, in exit status 130."""
+    """Ctrl-C in a batch prints the samples as far as they are made. The exit status is 130."""
     terminal = model.start("hey", "x", "--nsamples", "2", "--n_tokens_to_generate", "9")
     model.let_say(3)
     model.wait_until_it_asks()
@@ -105,22 +105,22 @@ def test_ctrl_c_under_the_bar_prints_what_there_is(model):
 
 
 def test_control_characters_are_shown(model):
-    """A terminal would obey what the model says."""
+    """A terminal would obey control characters in the text."""
     terminal = model.start("a\x1b\x07b\tc", "x", "--n_tokens_to_generate", "6")
     model.let_say(6)
     assert terminal.read_to_end() == ("a\\x1b\\x07b\tc\n", 0)
 
 
 @pytest.mark.parametrize("words, n_notes", [([], 1), (["--n_tokens_to_generate", "1"], 0)])
-def test_length_is_explained_to_who_did_not_choose_it(start, words, n_notes):
-    """Somebody who sees a text end in the middle of a sentence may not know the option."""
+def test_length_is_explained_if_it_was_not_chosen(start, words, n_notes):
+    """Whoever sees a text end in the middle of a sentence may not know the option."""
     printed, status = start("x", *TINY, *words).read_to_end()
     assert status == 0
     assert printed.count("a text gets at most 40 tokens; to change this, use") == n_notes
 
 
 def test_help_opens_no_pager(start):
-    """At a terminal too, help is printed and done."""
+    """At a terminal too, help is only printed."""
     printed, status = start("--help").read_to_end()
     assert status == 0
     assert printed == piped("--help")[0]

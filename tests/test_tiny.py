@@ -1,4 +1,4 @@
-"""The bundled model: small, whole, and as good as its card says."""
+"""The bundled model is small and complete, and as good as its card says."""
 
 import re
 import sys
@@ -40,7 +40,7 @@ def tiny():
 
 
 def test_its_files_are_right(capsys):
-    """Every byte has its checksum, and 5 MB hold all."""
+    """verify finds no damage, no other file is there, and all files together have under 5 MB."""
     assert utils.verify("tiny", utils.MODELS_DIR)
     assert sum(path.stat().st_size for path in TINY.iterdir()) < 5_000_000
     names = {path.name for path in TINY.iterdir() if not path.name.startswith(utils.CHECKED_FILE)}
@@ -48,7 +48,7 @@ def test_its_files_are_right(capsys):
 
 
 def test_it_is_as_small_as_its_card_says(tiny):
-    """The number of parameters, wte counted once as it is stored once."""
+    """The card's number of parameters is right. wte is counted once, since it is stored once."""
     _, _, params = tiny
     sizes = []
     weights.map_tree(lambda _, shape: sizes.append(np.prod(shape)), weights.shapes_of(tiny[1]))
@@ -57,8 +57,11 @@ def test_it_is_as_small_as_its_card_says(tiny):
     assert sum(sizes) <= 1_200_000
 
 
-def test_its_vocabulary_is_as_openais(tiny):
-    """256 bytes, 767 merges, and <|endoftext|> last; '!' is 0, as in the released models."""
+def test_its_vocabulary_is_built_like_openais(tiny):
+    """256 bytes come first, then 767 merges, then <|endoftext|>.
+
+    "!" has the id 0, as in OpenAI's models.
+    """
     encoder, hparams, _ = tiny
     assert len(encoder.tokens) == hparams["n_vocab"] == 1024 == 256 + len(encoder.ranks) + 1
     assert encoder.tokens[-1] == b"<|endoftext|>"
@@ -67,8 +70,11 @@ def test_its_vocabulary_is_as_openais(tiny):
     assert encoder.tokens[256:-1] == merged
 
 
-def test_it_knows_lines_that_it_never_saw(tiny):
-    """At least about as well as its score says; the passage is too short for just that number."""
+def test_it_predicts_lines_that_it_never_saw(tiny):
+    """It does so about as well as its score says.
+
+    The passage is too short for exactly that number.
+    """
     encoder, hparams, params = tiny
     ids = np.array([encoder.encode(UNSEEN)])
     nats = losses(ids[:, :-1], ids[:, 1:], params, hparams["n_head"])

@@ -34,7 +34,7 @@ def steps():
 
 
 def test_the_tracer_notes_each_line(tmp_path):
-    """In-place changes, unpacking, several lines, loops, exceptions, `with`, generators."""
+    """The program changes arrays in place, unpacks, loops, catches an exception, and yields."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM, encoding="utf-8")
     names = {}

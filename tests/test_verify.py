@@ -1,4 +1,4 @@
-"""`python utils.py verify`, its messages and exit status, and which names are models."""
+"""verify finds damage, damaged weights make no text, and names that are no models are refused."""
 
 import errno
 import os
@@ -54,7 +54,7 @@ def run(*words, **options):
 
 
 def test_a_sound_model_has_a_line_for_each_file_and_a_total(model, capsys):
-    """Name, bytes, what was checked."""
+    """A line has the name of the file, its bytes, and what was checked."""
     result, lines, total = verify(model, capsys)
     assert result is True
     assert [line.split()[0] for line in lines] == list(openai_files.FILES)
@@ -64,7 +64,10 @@ def test_a_sound_model_has_a_line_for_each_file_and_a_total(model, capsys):
 
 @pytest.mark.parametrize("name", TENSORS)
 def test_a_flipped_bit_in_a_tensor_is_found(name, model, capsys):
-    """In each of them, those that training left included; the line names file and tensor."""
+    """This holds for every tensor, also for those that are no weights.
+
+    The line names file and tensor.
+    """
     position = TENSORS[name]["offset"] + TENSORS[name]["size"] // 2
     content = (model / DATA_FILE).read_bytes()
     overwrite(model / DATA_FILE, position, bytes([content[position] ^ 16]))
@@ -75,7 +78,7 @@ def test_a_flipped_bit_in_a_tensor_is_found(name, model, capsys):
 
 
 def test_a_hole_of_zeros_is_found(model, capsys):
-    """As a download leaves it that first makes room for the file."""
+    """A download that first makes room for the whole file can leave such a hole."""
     overwrite(model / DATA_FILE, 50_000, bytes(10_000))
     result, lines, _ = verify(model, capsys)
     assert result is False
@@ -84,7 +87,7 @@ def test_a_hole_of_zeros_is_found(model, capsys):
 
 @pytest.mark.parametrize("name", openai_files.FILES)
 def test_a_missing_file_is_found(name, model, capsys):
-    """And so is what cannot be checked without it."""
+    """Its line says so, and verify fails."""
     (model / name).unlink()
     result, lines, _ = verify(model, capsys)
     assert result is False
@@ -95,7 +98,7 @@ def test_a_missing_file_is_found(name, model, capsys):
 @pytest.mark.parametrize("name", openai_files.FILES)
 @pytest.mark.parametrize("content", [b"", b"<html>Not Found</html>", b"\xff\xfe\x00"])
 def test_a_foreign_file_is_found(name, content, model, capsys):
-    """Whatever it is."""
+    """It is empty, a web page, or bytes that are no text."""
     (model / name).write_bytes(content)
     result, lines, _ = verify(model, capsys)
     assert result is False
@@ -103,7 +106,7 @@ def test_a_foreign_file_is_found(name, content, model, capsys):
 
 
 def test_a_changed_letter_in_the_vocabulary_is_found(model, capsys):
-    """The two files of the vocabulary vouch for each other."""
+    """The two files of the vocabulary have to fit each other."""
     for name in ("encoder.json", "vocab.bpe"):
         content = (SMALL / name).read_bytes()
         (model / name).write_bytes(content.replace(b"in", b"im", 1))
@@ -114,7 +117,7 @@ def test_a_changed_letter_in_the_vocabulary_is_found(model, capsys):
 
 
 def test_openais_names_are_held_to_what_is_published(model, capsys):
-    """A right model that is not OpenAI's 124M is not 124M."""
+    """A sound model is wrong under the name 124M if it is not OpenAI's 124M."""
     folder = model.rename(model.parent / "124M")
     result, lines, total = verify(folder, capsys)
     assert result is False
@@ -124,7 +127,7 @@ def test_openais_names_are_held_to_what_is_published(model, capsys):
 
 
 def test_the_hashes_of_the_bundled_model_are_in_the_program(capsys):
-    """So all its files are known, as those of 124M are."""
+    """So all its files can be compared with them, as those of 124M can."""
     result, lines, total = verify(Path(utils.MODELS_DIR, "tiny"), capsys)
     assert result is True
     assert all(line.endswith("published SHA-256") for line in lines)
@@ -141,7 +144,7 @@ def test_the_hashes_of_the_bundled_model_are_in_the_program(capsys):
 def test_a_change_that_fits_the_other_files_is_found_in_the_bundled_model(
     name, old, new, tmp_path, capsys, monkeypatch
 ):
-    """By the hash; the last line says how to get the file back."""
+    """The published hash shows it. The last line says how to get the file back."""
     shutil.copytree(Path(utils.MODELS_DIR, "tiny"), tmp_path / "tiny")
     monkeypatch.setattr(utils, "MODELS_DIR", str(tmp_path))
     text = (tmp_path / "tiny" / name).read_text(encoding="utf-8")
@@ -155,7 +158,7 @@ def test_a_change_that_fits_the_other_files_is_found_in_the_bundled_model(
 
 @pytest.mark.parametrize("name", ["vocab.bpe", DATA_FILE])
 def test_a_file_that_cannot_be_read_is_not_called_wrong(name, model, capsys, monkeypatch):
-    """It is named with the reason, and counts as one in which damage was not looked for."""
+    """Its line gives the reason and says that it was not checked."""
 
     def forbid(path, *args):
         if str(path) == str(model / name):
@@ -175,7 +178,7 @@ def test_a_file_that_cannot_be_read_is_not_called_wrong(name, model, capsys, mon
 
 @pytest.mark.parametrize("models_dir", ["", "around"])
 def test_a_folder_that_cannot_be_entered_is_named(models_dir, model, monkeypatch):
-    """No file in it is called missing."""
+    """The files in it are not called missing."""
     closed = model / models_dir
     real = os.stat
 
@@ -200,14 +203,14 @@ def load(folder):
 
 @pytest.fixture
 def n_checks(monkeypatch):
-    """The list of all checks of a data file: it grows by one with each."""
+    """A list that grows by one with each check of a data file."""
     checks, original = [], checkpoint.check_data
     monkeypatch.setattr(checkpoint, "check_data", lambda *a: checks.append(a) or original(*a))
     return checks
 
 
 def test_damaged_weights_make_no_text(model):
-    """Zeros in the place of weights, and a NaN with a right checksum, are refused at the start."""
+    """Zeros in the place of weights are refused at the start. So is a NaN with a right checksum."""
     overwrite(model / DATA_FILE, 50_000, bytes(10_000))
     with pytest.raises(ValueError, match="does not match its checksum.*utils.py verify small"):
         load(model)
@@ -219,7 +222,7 @@ def test_damaged_weights_make_no_text(model):
 
 
 def test_weights_are_checked_once(model, n_checks):
-    """And again when the file has changed, or the folder has another name."""
+    """They are checked again if the file has changed, or if the folder has another name."""
     load(model)
     load(model)
     assert len(n_checks) == 1
@@ -232,8 +235,8 @@ def test_weights_are_checked_once(model, n_checks):
     assert len(n_checks) == 3
 
 
-def test_weights_that_became_wrong_are_refused_again(model):
-    """A check that has passed does not stand for a file that was written to later."""
+def test_weights_that_became_wrong_are_refused(model):
+    """A check that has passed does not count for a file that was written to later."""
     load(model)
     overwrite(model / DATA_FILE, 50_000, bytes(10_000))
     with pytest.raises(ValueError, match="checksum"):
@@ -250,7 +253,7 @@ def test_a_damaged_note_is_no_note(note, model, n_checks):
 
 
 def test_a_check_that_takes_long_is_announced(model, monkeypatch, capsys):
-    """It says which folder is checked; where the note cannot be written, it says that too."""
+    """The note names the folder. If the result cannot be kept there, another note says so."""
     monkeypatch.setattr(utils, "LARGE", 1000)
     load(model)
     assert str(model) in capsys.readouterr().err
@@ -269,7 +272,7 @@ def test_a_check_that_takes_long_is_announced(model, monkeypatch, capsys):
 
 
 def test_verify_as_a_command(model):
-    """Exit status 0 or 1, all on stdout."""
+    """The exit status is 0 for a sound model and 1 for a damaged one. Everything goes to stdout."""
     good = run("verify", "small", "--models_dir", model.parent)
     assert (good.returncode, good.stderr) == (0, "")
     assert len(good.stdout.splitlines()) == 7
@@ -279,8 +282,8 @@ def test_verify_as_a_command(model):
     assert (bad.returncode, bad.stderr) == (1, "")
 
 
-def test_download_of_what_is_there_says_where(model):
-    """Without a network."""
+def test_download_of_a_complete_model_says_where_it_is(model):
+    """This needs no network."""
     environment = os.environ | {"GPT2_BASE_URL": "http://127.0.0.1:9"}
     result = run("download", "small", "--models_dir", model.parent, env=environment)
     assert (result.returncode, result.stderr) == (0, "")
@@ -288,7 +291,10 @@ def test_download_of_what_is_there_says_where(model):
 
 
 def test_what_a_damaged_file_leaves_unchecked_is_not_called_wrong(model):
-    """Or its advice, to delete what is wrong, would cost the weights."""
+    """Users are told to delete what is damaged.
+
+    If the weights were called wrong, they would be lost.
+    """
     (model / "hparams.json").write_text("{}")
     lines = run("verify", "small", "--models_dir", model.parent).stdout.splitlines()
     states = {line.split()[0]: line.split("bytes")[1].strip() for line in lines[:-1]}
@@ -300,7 +306,7 @@ def test_what_a_damaged_file_leaves_unchecked_is_not_called_wrong(model):
 
 
 def test_a_model_of_ones_own_is_not_downloaded(model):
-    """What is missing is named, and the status is 1."""
+    """The missing file is named, and the exit status is 1."""
     (model / "vocab.bpe").unlink()
     result = run("download", "small", "--models_dir", model.parent)
     assert (result.returncode, result.stdout) == (1, "")
@@ -309,7 +315,7 @@ def test_a_model_of_ones_own_is_not_downloaded(model):
 
 
 def test_verify_before_the_download_says_so(tmp_path):
-    """With the command that downloads the model, and what is there of it already."""
+    """The message has the command that downloads the model, and names the files that were begun."""
     result = run("verify", "124M", "--models_dir", tmp_path)
     command = f'`python utils.py download 124M --models_dir="{tmp_path}"` downloads it'
     message = f"utils.py: 124M has not been downloaded yet: {command}\n"
@@ -343,7 +349,7 @@ def test_verify_before_the_download_says_so(tmp_path):
     ids=" ".join,
 )
 def test_a_wrong_call_is_one_line_and_status_2(words, message):
-    """On stderr."""
+    """The line goes to stderr, and stdout stays empty."""
     result = run(*words)
     assert (result.returncode, result.stdout) == (2, "")
     assert len(result.stderr.splitlines()) == 1
@@ -351,13 +357,13 @@ def test_a_wrong_call_is_one_line_and_status_2(words, message):
 
 
 def test_options_are_those_of_gpt2(model):
-    """With hyphens too, and the model may have its flag."""
+    """Hyphens may stand for underscores, and the name of the model may have its flag."""
     result = run("verify", "--model_size", "small", f"--models-dir={model.parent}")
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_help_has_the_usage_and_examples_that_can_be_called():
-    """Wherever it is asked for."""
+def test_help_has_the_usage_and_an_example():
+    """It is printed wherever -h or --help stands in the call."""
     for words in (["--help"], ["-h"], ["verify", "--fast", "--help"]):
         result = run(*words)
         assert (result.returncode, result.stderr) == (0, "")
@@ -368,7 +374,7 @@ def test_help_has_the_usage_and_examples_that_can_be_called():
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 @pytest.mark.parametrize("words", [["--help"], ["verify", "tiny"]], ids=" ".join)
 def test_a_full_disk_is_one_line(words):
-    """It says what could not be written."""
+    """The line says that standard output cannot be written to."""
     with open("/dev/full", "w") as full:
         command = [sys.executable, "utils.py", *words]
         result = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -380,8 +386,8 @@ def test_a_full_disk_is_one_line(words):
 
 
 @pytest.mark.parametrize("name", [*utils.MODEL_SIZES, "small"])
-def test_openais_sizes_and_folders_are_models(name):
-    """Of which none is looked into yet."""
+def test_openais_sizes_and_existing_folders_are_accepted(name):
+    """The files in the folders are not looked at yet."""
     utils.check_model_size(name, SMALL.parent)
 
 
@@ -390,8 +396,8 @@ def test_openais_sizes_and_folders_are_models(name):
     ["", ".", "..", "../small", "small/", "/", "./small", "a/../small", "..\\small", "C:small"]
     + ["335M", "124m ", "gpt3", "small\0", "small\n", str(SMALL), "None", "--help"],
 )
-def test_anything_else_is_refused_in_one_line(name):
-    """With a list of what there is, and nothing is written."""
+def test_any_other_name_is_refused_in_one_line(name):
+    """The line lists the models that there are. Nothing is written."""
     before = sorted(os.listdir(SMALL.parent))
     with pytest.raises(ValueError) as error:
         utils.check_model_size(name, SMALL.parent)
@@ -408,7 +414,10 @@ def test_anything_else_is_refused_in_one_line(name):
     + [("gpt2", "124M"), ("gpt2-medium", "355M"), ("gpt2-large", "774M"), ("gpt2-xl", "1558M")],
 )
 def test_other_names_of_openais_models_lead_to_these(other, name, tmp_path):
-    """OpenAI's old ones, and those on the Hub. A folder of that name is a model of its own."""
+    """They are OpenAI's old names and those on the Hub.
+
+    A folder that has such a name is a model of its own.
+    """
     with pytest.raises(CallError, match=f"^{other} is .*called {name}.*: use --model_size {name}$"):
         utils.check_model_size(other, tmp_path)
     (tmp_path / other).mkdir()
@@ -417,7 +426,7 @@ def test_other_names_of_openais_models_lead_to_these(other, name, tmp_path):
 
 @pytest.mark.parametrize("typed, meant", [("124m", "124M"), ("Small", "small"), ("samll", "small")])
 def test_a_misspelt_name_is_guessed(typed, meant):
-    """Without regard to capitals."""
+    """Capital letters make no difference."""
     with pytest.raises(CallError, match=f"no model '{typed}': did you mean {meant}"):
         utils.check_model_size(typed, SMALL.parent)
 
@@ -440,7 +449,7 @@ def test_the_bundled_model_lies_in_one_place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["small", "124M", "other"])
 def test_models_dir_is_not_the_folder_of_the_model(name, model):
-    """What to write instead is said; but any folder will do for what can be downloaded."""
+    """The message says what to write instead. But a model can be downloaded into any folder."""
     model = model.rename(model.parent / ("124M" if name == "124M" else "small"))
     remedy = f'write --models_dir="{model.parent}" --model_size="{model.name}"'
     with pytest.raises(CallError, match=f"is itself the folder of a model.*{re.escape(remedy)}"):
@@ -450,7 +459,7 @@ def test_models_dir_is_not_the_folder_of_the_model(name, model):
 
 @pytest.mark.parametrize("name", ["124M", "tiny", "mine"])
 def test_a_file_is_no_models_dir(name, tmp_path):
-    """Nor is it a folder around one, or a model."""
+    """A file cannot be a folder around models_dir either, or the folder of a model."""
     (tmp_path / "file").touch()
     (tmp_path / name).touch()
     for models_dir in (tmp_path / "file", tmp_path / "file" / "models", tmp_path):
@@ -460,7 +469,7 @@ def test_a_file_is_no_models_dir(name, tmp_path):
 
 
 def test_a_home_folder_is_expanded(model, monkeypatch):
-    """In every function that takes models_dir."""
+    """models_dir may begin with ~ when names are checked and when a model is loaded."""
     monkeypatch.setenv("HOME", str(model.parent.parent))
     monkeypatch.setenv("USERPROFILE", str(model.parent.parent))
     models_dir = f"~/{model.parent.name}"

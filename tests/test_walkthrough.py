@@ -46,7 +46,10 @@ def test_only_chosen_layers_are_shown(tmp_path):
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path, options, message):
-    """What is special to the page: nothing is written, and the message says what is allowed."""
+    """These limits are special to the page.
+
+    Nothing is written, and the message says what is allowed.
+    """
     output = tmp_path / "page.html"
     with pytest.raises(checks.CallError, match=message):
         walkthrough.main(**{"prompt": "a", "output": str(output), **options})
@@ -69,7 +72,7 @@ def test_a_wrong_call_is_refused(tmp_path, options, message):
     ids=str,
 )
 def test_what_gpt2_refuses_is_refused_in_the_same_words(tmp_path, options, temperature):
-    """At temperature 0 too, where some of these options would have no effect."""
+    """This also holds at temperature 0, where some of these options would have no effect."""
     call = {"prompt": "a", "model_size": "tiny", "temperature": temperature, **options}
     with pytest.raises(checks.CallError) as refused:
         gpt2.main(**call)
@@ -81,7 +84,7 @@ def test_what_gpt2_refuses_is_refused_in_the_same_words(tmp_path, options, tempe
 @pytest.mark.parametrize("temperature", ["1e-300", "1e300"])
 @pytest.mark.filterwarnings("error")
 def test_no_temperature_is_too_extreme(tmp_path, temperature):
-    """Logits near the largest float64, or all but equal, are drawn without a warning."""
+    """Logits may be near the largest float64, or all but equal. There is no warning."""
     page = write(tmp_path, "a", temperature=temperature, n_tokens_to_generate=2)
     assert page.value("sample", "tempered", 0)
 
@@ -102,7 +105,7 @@ def test_a_page_replaces_the_old_one_only_when_it_is_whole(tmp_path, monkeypatch
 
 
 def test_a_page_goes_where_a_shell_would_put_it(tmp_path, monkeypatch, capsys):
-    """In the home folder for ~, and with the rights that the older page had."""
+    """~ is the home folder. The page gets the access rights of the older page."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     page = tmp_path / "page.html"
@@ -117,7 +120,7 @@ def test_a_page_goes_where_a_shell_would_put_it(tmp_path, monkeypatch, capsys):
 
 
 def test_options_without_effect_are_named(tmp_path, capsys):
-    """As by gpt2.py; but the defaults, which nobody asked for, are not."""
+    """gpt2.py does so too. Defaults, which nobody asked for, are not named."""
     call = {"n_tokens_to_generate": 1, "output": str(tmp_path / "page.html"), "temperature": "0"}
     walkthrough.main("a", **call)
     assert "no effect" not in capsys.readouterr().err
@@ -133,8 +136,8 @@ def run(folder, *words, **more):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, **more)
 
 
-def test_from_the_command_line(tmp_path):
-    """A page is written and told of; a misspelt flag ends with status 2 and one line."""
+def test_a_page_is_written_from_the_command_line(tmp_path):
+    """A line says where it is. A misspelt flag ends the program with status 2."""
     done = run(tmp_path, "Hello, world ", "--n_tokens_to_generate", "2", input="unread")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.count("ends in a space") == done.stderr.count("is ignored") == 1
@@ -167,8 +170,8 @@ def test_help_tells_the_limits_and_the_defaults(tmp_path):
         ("mkdir gone; cd gone; rmdir ../gone; $PAGE", 2, None, "of output 'walkthrough.html' ("),
     ],
 )
-def test_pipes_and_closed_streams(tmp_path, line, status, size, message):
-    """A pipe or standard output gets the page as it is, and nothing else is written there."""
+def test_pipes_and_closed_streams_are_no_obstacle(tmp_path, line, status, size, message):
+    """A pipe or standard output gets only the page. If it cannot be written, one line says so."""
     program = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'walkthrough.py'))}"
     script = line.replace("$PAGE", f"{program} a --n_tokens_to_generate 1")
     done = subprocess.run(

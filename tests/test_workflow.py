@@ -1,6 +1,6 @@
-"""The workflow and .ci/run test what the README says, and name things that are here.
+"""The workflow and .ci/run test what the README says, and name files that are here.
 
-They cannot be run as tests. .ci/run checks the workflow's form too, with a linter.
+They cannot themselves be run as tests. .ci/run also checks the form of the workflow, with a linter.
 """
 
 import os
@@ -28,7 +28,10 @@ def test_commands_are_found_in_the_readme(word, sources):
 
 
 def test_every_system_and_the_oldest_python_are_there():
-    """The oldest Python is what gpt2.py asks for: a string, since the number 3.10 is 3.1."""
+    """The oldest Python is the one that gpt2.py asks for.
+
+    YAML needs it as a string, since the number 3.10 is 3.1.
+    """
     [systems] = re.findall(r"^ *os: \[(.*)\]$", WORKFLOW, re.M)
     assert {name.split("-")[0] for name in systems.split(", ")} == {"ubuntu", "windows", "macos"}
     [oldest] = re.findall('requires-python = ">=(.*)"', (ROOT / "gpt2.py").read_text("utf-8"))
@@ -36,7 +39,7 @@ def test_every_system_and_the_oldest_python_are_there():
 
 
 def test_every_file_that_is_named_is_here():
-    """Requirements that are not there would look to .ci/run like some that cannot be installed."""
+    """.ci/run would take a missing requirements file for packages that cannot be installed."""
     names = re.findall(r"[\w./-]+\.(?:py|txt)\b", WORKFLOW)
     names += [f"tests/live/{name}" for name in re.findall(r"requirements-\w+\.txt", CI_RUN)]
     assert {"utils.py", "tests/test_golden.py", "tests/live/requirements-torch.txt"} <= set(names)
@@ -44,7 +47,7 @@ def test_every_file_that_is_named_is_here():
 
 
 def test_actions_are_pinned_to_a_major_version_and_can_only_read():
-    """So that a fix of an action arrives by itself, and a change of its use does not."""
+    """So a fix of an action arrives by itself, but a new major version does not."""
     actions = re.findall(r"uses: (\S+)", WORKFLOW)
     assert actions and all(re.fullmatch(r"actions/[\w-]+@v\d+", action) for action in actions)
     assert re.search(r"^permissions:\n  contents: read$", WORKFLOW, re.M)

@@ -1,6 +1,6 @@
 """The page of walkthrough.py in a real browser: headless Chromium, driven by Playwright.
 
-Needs the package playwright and a Chromium of the system; skipped with the reason without them.
+These tests need the package playwright and an installed Chromium. Otherwise they are skipped.
 """
 
 import collections
@@ -51,7 +51,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser, address):
-    """Opens the page in a window of a given size and scheme; fails on any complaint of it."""
+    """Opens the page in a window of a given size and colour scheme. Fails if the page complains."""
     pages, complaints, requests = [], [], []
 
     def open_page(viewport=DESK, **options):
@@ -79,7 +79,10 @@ def background(page):
 
 
 def test_all_parts_are_there(visit):
-    """Six chapters with headings, a fold for each function, every picture of them decoded."""
+    """There are six chapters with headings and a fold for each function.
+
+    Every picture is decoded.
+    """
     page = visit()
     assert page.locator("main > section > h2").count() == 6
     functions = [name for name in dir(gpt2) if f"def {name}(" in Path(gpt2.__file__).read_text()]
@@ -91,7 +94,7 @@ def test_all_parts_are_there(visit):
 
 @pytest.mark.parametrize("width", [375, 420, 900, 1024, 1300, 1366, 1400, 1440])
 def test_nothing_is_wider_than_the_window(visit, width):
-    """No part sticks out, folded or unfolded, and no table of the chapters is cut off."""
+    """This holds folded and unfolded, and no table of the chapters is cut off."""
     page = visit({"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.locator("details").evaluate_all("all => all.forEach(d => d.open = true)")
@@ -111,7 +114,7 @@ def test_no_head_stands_in_a_row_alone(visit, width):
 
 
 def test_numbers_seen_are_those_of_the_run(visit):
-    """The logits of the first step, and the ten likeliest of them."""
+    """The range and mean of the first step's logits are compared, and the ten largest of them."""
     encoder, hparams, params = utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
     ids = np.array([encoder.encode(PROMPT)])
     logits, _ = gpt2.gpt2(ids, **params, n_head=hparams["n_head"])
@@ -166,7 +169,7 @@ def weights_of(layer, head):
 
 
 def test_a_number_is_read_by_mouse_finger_and_key(visit):
-    """In a picture of a head, row 3 and column 1: the weight that the program computed."""
+    """It is an attention weight of a head, in row 3 and column 1, as the program computes it."""
     weight = f"{weights_of(2, 0)[3, 1]:.2g}"
     for is_touch in (False, True):
         page = visit(has_touch=is_touch)
@@ -202,8 +205,11 @@ def test_a_number_is_read_from_a_picture_in_panels(visit):
     assert number.inner_text().startswith("q[0, 1, 1, 0] = ")
 
 
-def test_light_dark_and_paper(visit):
-    """Dark letters on light, light on dark; on paper white, with every function unfolded."""
+def test_the_page_suits_light_dark_and_paper(visit):
+    """It is light, or dark with light letters.
+
+    On paper it is white, with every function unfolded.
+    """
     assert brightness(background(visit())) > 240
     dark = visit(color_scheme="dark")
     assert brightness(background(dark)) < 40

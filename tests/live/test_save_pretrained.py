@@ -1,4 +1,4 @@
-"""Folders that transformers saves now: it and this program make the same of them."""
+"""A folder that transformers saves gives the same ids, logits and texts here as in transformers."""
 
 import shutil
 
@@ -39,7 +39,7 @@ def load_ours(folder):
 
 
 def check_the_same(folder, text=TEXT, n_greedy=40):
-    """Ids equal, logits within 2e-5 of the largest, greedy ids and their text equal."""
+    """The ids, the greedy ids and their text are equal. Logits are within 2e-5 of the largest."""
     model, tokenizer = load_theirs(folder)
     encoder, hparams, params = load_ours(folder)
     expected = answers(model, tokenizer, text, n_greedy)
@@ -63,14 +63,17 @@ def check_the_same(folder, text=TEXT, n_greedy=40):
 
 @pytest.mark.parametrize("n_vocab", [None, 320], ids=["as many rows as tokens", "more rows"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_models_that_save_pretrained_writes(tmp_path, dtype, n_vocab):
-    """In three precisions, with added tokens, and with a resized vocabulary."""
+def test_models_that_save_pretrained_writes_give_the_same(tmp_path, dtype, n_vocab):
+    """They have three precisions, added tokens, and sometimes more rows in wte than tokens."""
     save(tmp_path / "mine", getattr(torch, dtype), n_vocab)
     check_the_same(tmp_path / "mine")
 
 
 def test_a_text_ends_where_theirs_does(tmp_path):
-    """At the id in generation_config.json; without one, nowhere."""
+    """generation_config.json says at which id.
+
+    If it gives none, or one beyond wte, no id ends a text.
+    """
     save(tmp_path / "mine")
     model, tokenizer = load_theirs(tmp_path / "mine")
     fifth = int(answers(model, tokenizer, TEXT, 40)["greedy"][5])
@@ -82,7 +85,7 @@ def test_a_text_ends_where_theirs_does(tmp_path):
     check_the_same(tmp_path / "mine")
 
 
-def test_base_model_without_a_head(tmp_path):
+def test_a_base_model_without_a_head_gives_the_same(tmp_path):
     """GPT2Model saves its weights without "transformer." in their names."""
     save(tmp_path / "mine")
     model, _ = load_theirs(tmp_path / "mine")
@@ -92,7 +95,7 @@ def test_base_model_without_a_head(tmp_path):
 
 @pytest.mark.parametrize("folder", ["with pytorch_model.bin", "in several files"])
 def test_other_forms_of_weights_are_refused(tmp_path, folder):
-    """What this program cannot read, it says so."""
+    """The error says that this program does not support them."""
     save(tmp_path / "mine")
     if folder == "in several files":
         (tmp_path / "mine" / "model.safetensors").unlink()
@@ -105,8 +108,8 @@ def test_other_forms_of_weights_are_refused(tmp_path, folder):
         load_ours(tmp_path / "mine")
 
 
-def test_head_of_its_own_is_refused(tmp_path):
-    """tie_word_embeddings=False is another model."""
+def test_a_head_with_weights_of_its_own_is_refused(tmp_path):
+    """With tie_word_embeddings=False, the logits are not computed from wte."""
     config = transformers.GPT2Config(vocab_size=271, tie_word_embeddings=False, **SIZES)
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "mine")
     small_tokenizer().save_pretrained(tmp_path / "mine")
@@ -126,7 +129,7 @@ def tokenizer_of(added, special, vocabulary=None):
 
 
 def check_texts(folder, n_texts=300):
-    """The ids and the text of random strings, many of them with added tokens, are theirs."""
+    """Random strings, many of them with added tokens, get the ids and texts of transformers."""
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     ours, *_ = huggingface.load_encoder_and_hparams(str(folder))
     rng = np.random.default_rng(0)
@@ -140,7 +143,7 @@ def check_texts(folder, n_texts=300):
 
 
 def write_model(folder, n_vocab):
-    """A folder with all but the tokenizer; its weights are not read."""
+    """A folder with everything but the tokenizer. Its weights file is empty, and is not read."""
     config = transformers.GPT2Config(vocab_size=n_vocab, **SIZES)
     config.save_pretrained(folder)
     (folder / "model.safetensors").write_bytes(b"")
@@ -156,15 +159,18 @@ def write_model(folder, n_vocab):
     ],
 )
 def test_added_tokens_are_found_where_theirs_are(tmp_path, added, special):
-    """An added token in the text is that token; the longest, and the special ones, come first."""
+    """An added token in a text is one token.
+
+    Special ones come first, and long ones before short ones.
+    """
     tokenizer = tokenizer_of(added, special)
     write_model(tmp_path, len(tokenizer) + 9)
     tokenizer.save_pretrained(tmp_path)
     check_texts(tmp_path)
 
 
-def test_openais_vocabulary(tmp_path, vocabulary_folder):
-    """From OpenAI's files under their other names, and as transformers saves it."""
+def test_openais_vocabulary_gives_the_same_ids(tmp_path, vocabulary_folder):
+    """It is read from OpenAI's files under the Hub's names, and from what transformers saves."""
     shutil.copy(vocabulary_folder / "encoder.json", tmp_path / "vocab.json")
     shutil.copy(vocabulary_folder / "vocab.bpe", tmp_path / "merges.txt")
     write_model(tmp_path, 50257)
@@ -175,8 +181,8 @@ def test_openais_vocabulary(tmp_path, vocabulary_folder):
     check_texts(tmp_path)
 
 
-def test_tokenizer_trained_anew(tmp_path):
-    """Its special token comes first, and the bytes after it."""
+def test_a_tokenizer_trained_anew_gives_the_same_ids(tmp_path):
+    """In such a tokenizer the special token comes first, and the bytes come after it."""
     text = [(PIECES[i % 13] + " the other hen and ") * 9 for i in range(50)]
     tokenizer = small_tokenizer().train_new_from_iterator(text, 300)
     write_model(tmp_path, len(tokenizer))
@@ -186,7 +192,7 @@ def test_tokenizer_trained_anew(tmp_path):
 
 @pytest.mark.parametrize("setting", ["add_prefix_space", "add_bos_token"])
 def test_tokenizer_that_adds_to_a_text_is_refused(tmp_path, setting):
-    """With what to do instead."""
+    """The error says what prompts should begin with instead."""
     small_tokenizer().save_pretrained(tmp_path)
     write_model(tmp_path, 288)
     tokenizer = transformers.GPT2Tokenizer.from_pretrained(tmp_path, **{setting: True})
@@ -198,7 +204,7 @@ def test_tokenizer_that_adds_to_a_text_is_refused(tmp_path, setting):
 
 
 def test_tokenizer_larger_than_the_model_is_refused(tmp_path):
-    """A token was added, and the model not resized."""
+    """This happens if a token was added and the model was not resized."""
     tokenizer = small_tokenizer()
     write_model(tmp_path, len(tokenizer) - 1)
     tokenizer.save_pretrained(tmp_path)

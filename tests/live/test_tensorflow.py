@@ -1,4 +1,7 @@
-"""Checkpoints that TensorFlow writes now, read back; needs TensorFlow (tools/requirements.txt)."""
+"""Checkpoints that TensorFlow writes are read back right, and TensorFlow reads ours.
+
+These tests are skipped without TensorFlow, which requirements-tensorflow.txt lists.
+"""
 
 import re
 
@@ -18,7 +21,7 @@ pytest.importorskip("tensorflow")
 
 @pytest.mark.parametrize("seed", range(3))
 def test_reads_what_tensorflow_writes_today(seed, tmp_path):
-    """Weights of any bits: also NaNs, infinities and subnormal numbers."""
+    """The weights have random bits. NaNs, infinities and subnormal numbers are among them."""
     rng = np.random.default_rng(seed)
     tensors = random_tensors(HPARAMS, rng)
     for array in tensors.values():
@@ -34,7 +37,7 @@ def test_reads_what_tensorflow_writes_today(seed, tmp_path):
 
 
 def test_passes_over_variables_of_other_types(tmp_path):
-    """Whatever training saved beside the weights: strings, flags, halves, long names."""
+    """Training may save such variables beside the weights: strings, flags, halves, long names."""
     tensors = random_tensors(HPARAMS, np.random.default_rng(0))
     others = {
         "a_flag": np.array(True),
@@ -93,7 +96,7 @@ def test_tensorflow_finds_the_same_arrays(folder):
 
 
 def test_tensorflow_reads_what_our_writer_writes(tmp_path):
-    """Also an index of many blocks."""
+    """It also reads an index of many blocks."""
     import tensorflow as tf
 
     tensors = random_tensors(HPARAMS, np.random.default_rng(0))

@@ -17,7 +17,7 @@ CUTS = {"whole": [33], "token by token": [1] * 33, "uneven": [5, 1, 9, 2, 16]}
 
 
 def as_transformers(params, n_head):
-    """Hugging Face's model with our weights; it keeps kernels as [in, out] too."""
+    """Hugging Face's model with our weights. Its matrices are [in, out] too."""
     n_vocab, n_embd = params["wte"].shape
     config = transformers.GPT2Config(
         vocab_size=n_vocab,
@@ -52,7 +52,7 @@ def logits_of(model, ids):
 
 @pytest.fixture(scope="module", params=SHAPES)
 def pair(request):
-    """Our weights, their model, 33 ids for each of two rows, and their logits for those."""
+    """Our weights and n_head, their model, ids [2, 33], and their logits for these ids."""
     shape = dict(SHAPES[request.param])
     n_head = shape.pop("n_head")
     params = random_params(**shape, scale=0.2 if request.param == "small" else 0.05)
@@ -62,8 +62,8 @@ def pair(request):
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_logits(pair, cut):
-    """Whatever the pieces, each last logit is within 2e-5 of the largest."""
+def test_logits_are_those_of_transformers(pair, cut):
+    """However the ids are cut into calls, the logits differ by at most 2e-5 of the largest."""
     params, n_head, _, ids, expected = pair
     cache, n_past = None, 0
     for size in CUTS[cut]:
@@ -74,8 +74,8 @@ def test_logits(pair, cut):
         assert difference <= 2e-5 * np.abs(expected).max()
 
 
-def test_greedy_ids(pair):
-    """The likeliest token each time is the same one."""
+def test_greedy_ids_are_those_of_transformers(pair):
+    """The likeliest token is the same at each of 20 steps."""
     params, n_head, model, ids, _ = pair
     prompt = ids[:1, :20]
     ours = gpt2.generate(prompt[0].tolist(), params, n_head, 20, [np.random.default_rng(0)])

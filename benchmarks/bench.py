@@ -1,20 +1,18 @@
-"""How fast gpt2.py is and how much memory it takes, beside others that run the same model.
+"""Measures the time and the memory of gpt2.py, and of other programs that run the same model.
 
     python -m pip install -r requirements.txt -r benchmarks/requirements.txt
     python benchmarks/bench.py                    all rows; takes about ten minutes
-    python benchmarks/bench.py --quick            each only once, to see that everything works
+    python benchmarks/bench.py --quick            each row only once, to see that everything works
     python benchmarks/bench.py --rows step batch  some groups of rows
     python benchmarks/bench.py --before FOLDER    an older version of this project takes part
-    OMP_NUM_THREADS=4 python benchmarks/bench.py  another number of threads than 2
+    OMP_NUM_THREADS=4 python benchmarks/bench.py  with 4 threads; without this, at most 2 are used
 
-All contestants have the same weights, random numbers in the shapes of 124M. They have the same
-number of threads, and all but picoGPT's way compute in float32. Times are medians. Trust the ratios
-within a row more than the times: the contestants of a row take turns, because the speed of a
-machine changes from minute to minute.
+Most rows use random weights in the shapes of 124M, the same for all contestants. All use the same
+number of threads, and all but "picoGPT's way" compute in float32. Times are medians. Trust the
+ratios within a row more than the times: the speed of a machine changes from minute to minute, so
+the contestants of a row take turns.
 
-The files: targets.py has what the project asks of itself, rows.py what is measured, peers.py the
-contestants, made_models.py the models, measuring.py the stopwatch. where_time_goes.py is a
-command of its own.
+README.md says how to read the tables, and what is in the other files.
 """
 
 # ruff: noqa: E402 - the imports need the folders that are put on sys.path first
@@ -40,7 +38,7 @@ from tqdm import tqdm
 
 
 def facts():
-    """What the numbers depend on: the date, the processor, the threads and the versions."""
+    """What to know about a run: the date, the processor, the number of threads, the versions."""
     cpu = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         found = re.search("model name\\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
@@ -56,7 +54,7 @@ def facts():
 
 
 def print_rows(title, rows):
-    """Print one table: a line for each row, a column for each contestant."""
+    """Prints one table: a line for each row, a column for each contestant."""
     names = list(dict.fromkeys(name for values in rows.values() for name in values))
     print(f"\n{title}\n{'':20}" + "".join(f"{name:>20}" for name in names))
     for row, values in rows.items():

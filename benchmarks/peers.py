@@ -15,7 +15,7 @@ import encoder
 
 
 def installed(*packages):
-    """Whether all of these packages are installed. Names those that are not."""
+    """Whether all of these packages are installed. Prints the names of those that are not."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         print(f"left out, because not installed: {', '.join(missing)}", file=sys.stderr)
@@ -57,7 +57,7 @@ class Ours(Peer):
         logits, self.cache = self.gpt2.gpt2(ids, **self.params, n_head=self.n_head, cache=cache)
         return logits
 
-    def prefill(self, ids):  # through `generate`, which cuts a long prompt into chunks
+    def prefill(self, ids):  # with `generate`, because it reads a long prompt in chunks
         return None, lambda: self.generate(ids, 1)
 
     def generate(self, ids, n_tokens):
@@ -69,7 +69,7 @@ class Ours(Peer):
             ids = [*ids, int(self.forward([ids]).argmax())]
 
     def step_and_choose(self, ids, **sampling):
-        """As step with one row, but through `generate`, which also chooses the token."""
+        """Like `step` with one row, but with `generate`, which also chooses the token."""
 
         def prepare():
             rngs = [np.random.default_rng(0)]
@@ -93,7 +93,7 @@ class Transformers(Peer):
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         self.model = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
-        self.model.generation_config.eos_token_id = None  # always makes all the tokens asked for
+        self.model.generation_config.eos_token_id = None  # so that no text ends early
         self.torch = torch
         self.folder = folder
 
@@ -160,7 +160,7 @@ class LlamaCpp(Peer):
         writer.write_tensors_to_file()
         writer.close()
 
-        F32 = int(gguf.GGMLQuantizationType.F32)  # otherwise its cache is in half precision
+        F32 = int(gguf.GGMLQuantizationType.F32)  # without it, the cache is in half precision
         self.options = dict(n_ctx=SIZES_124M["n_ctx"], type_k=F32, type_v=F32, verbose=False)
         self.options |= dict(n_threads=THREADS, n_threads_batch=THREADS)
         self.path = path
@@ -187,7 +187,7 @@ print(out["choices"][0]["text"])
 
 
 class Limit:
-    """The matrix products with all weights, and nothing else: the best that NumPy could do."""
+    """Only the matrix products, with all matrices of the model: NumPy could not be faster."""
 
     def __init__(self, params):
         parts = [part for layer in params["blocks"] for part in (layer["attn"], layer["mlp"])]
@@ -195,7 +195,10 @@ class Limit:
         self.head = params["wte"].T
 
     def products(self, axes, head_axes):
-        """(prepare, run) that multiplies arrays of shape [*axes, n_in] by every matrix."""
+        """A pair (prepare, run). run() multiplies an array [*axes, n_in] by every matrix.
+
+        For the last matrix, which makes the logits, head_axes stands in the place of axes.
+        """
 
         def work(w, axes):
             n_in, n_out = w.shape
@@ -219,7 +222,7 @@ class Limit:
 
 # ---- Tokenizers ----------------------------------------------------------------------------
 #
-# Each function returns a new tokenizer with nothing in its caches: a pair (encode, decode).
+# Each function makes a new tokenizer, with empty caches, and returns the pair (encode, decode).
 
 
 def new_encoder(folder):

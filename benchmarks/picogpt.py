@@ -1,9 +1,9 @@
-"""GPT-2 computed the way picoGPT computes it, github.com/jaymody/picoGPT: for comparison.
+"""GPT-2 computed as picoGPT (github.com/jaymody/picoGPT) computes it, for comparison.
 
-It has no cache, so every new token means that the whole text is computed again. It computes the
-heads one by one, makes a mask of -1e10 in every layer, writes x**3, and computes logits at every
-position. np.sqrt returns a float64, and under NumPy 2 a float64 turns all arrays that it meets
-into float64: from then on, each product first makes a float64 copy of its float32 weights.
+There is no cache, so the whole text is computed again for each new token. The heads are computed
+one by one, every layer makes a mask of -1e10, gelu computes x**3 as a power, and there are logits
+at every position. np.sqrt returns a float64 number. With NumPy 2, such a number turns each array
+that it meets into float64. From then on, each product first makes a float64 copy of its weights.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """What the benchmark measures: one function for each group of rows, and what they all need.
 
-Each function yields its rows one by one: the name of the row, and what was measured, a dict
-contestant -> number. The number is seconds, or GiB in a row whose name begins with "memory".
+Each of these functions yields its rows one by one. A row is its name and what was measured, a dict
+contestant -> number. The number is in seconds, or in GiB if the name begins with "memory". The
+docstring of the function is the title of its table.
 """
 
 import importlib.util
@@ -39,11 +40,14 @@ class Setup:
     """The models and the contestants. Most rows use most of them, so they are made once."""
 
     def __init__(self, folder, quick=False, before=None):
-        """before: the folder of an older version of this project, which then is a contestant."""
+        """before: the folder of an older version of this project, or None.
+
+        If it is given, this version is a contestant too.
+        """
         self.folder = folder
         self.before = before
         self.rounds = 1 if quick else 7
-        self.few_rounds = 1 if quick else 3  # for what takes many seconds
+        self.few_rounds = 1 if quick else 3  # for rows that take many seconds
 
         tensors = random_tensors(SIZES_124M)
         write_openai(folder / "openai", SIZES_124M, tensors)
@@ -64,15 +68,16 @@ class Setup:
         self.check_logits()
 
     def check_logits(self):
-        """Stop if the contestants do not compute the same."""
+        """Ends the benchmark if the contestants do not compute the same logits."""
         logits = {name: peer.forward([self.ids[:10]]) for name, peer in self.peers.items()}
         for name in self.peers:
             difference = np.abs(logits[name] - logits[OURS]).max()
-            if not difference < 0.02:  # llama.cpp has a table of gelu in half precision
+            # llama.cpp differs most, because it looks up gelu in a table in half precision.
+            if not difference < 0.02:
                 sys.exit(f"{name} computes other logits: they differ by {difference}")
 
     def command(self, model, n_tokens, prompt=None, root=ROOT, options=""):
-        """The words after `python` that run gpt2.py. Without a prompt, it reads one from a pipe."""
+        """The words after `python` that run gpt2.py. If prompt is None, it reads a piped prompt."""
         words = [str(root / "gpt2.py"), "--model_size", model, "--models_dir", str(self.folder)]
         words += ["--n_tokens_to_generate", str(n_tokens), *options.split()]
         return words if prompt is None else [*words, f"--prompt={prompt}"]
@@ -83,7 +88,7 @@ class Setup:
 
 
 def import_file(name, path):
-    """The module that a file makes, under a name of its own."""
+    """Imports a file as a module with this name, and returns the module."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -94,7 +99,7 @@ def import_file(name, path):
 
 
 def process_rows(setup):
-    """Whole processes, from the command to the end, with their output piped."""
+    """Whole processes, from start to end, with their output going into a pipe."""
     ids = setup.encoder.encode(PROMPT)
     for row, n, which in [("process, 1 token", 1, 0), ("memory, 40 tokens", 40, 1)]:
         text = setup.encoder.decode(setup.ours.generate(ids, n)) + "\n"
@@ -110,7 +115,7 @@ def process_rows(setup):
 
 
 def refused_rows(setup):
-    """A whole process that is given a prompt of 1 MB, far too long, and refuses it."""
+    """A whole process that gets a prompt of 1 MB, which is far too long, and refuses it."""
     text = (3 * ENGLISH)[: 10**6]
     processes = {}
     for name, root in setup.roots().items():
@@ -120,8 +125,9 @@ def refused_rows(setup):
 
 
 def safetensors_rows(setup):
-    """gpt2.py with safetensors, and with the same weights in a checkpoint of TensorFlow."""
-    utils.load_encoder_hparams_and_params("huggingface", str(setup.folder))  # checks it, once
+    """gpt2.py with a safetensors file, and with the same weights in a TensorFlow checkpoint."""
+    # The first use checks the weights, which should not be measured.
+    utils.load_encoder_hparams_and_params("huggingface", str(setup.folder))
     ids = setup.encoder.encode(PROMPT)
     for row, n, which in [("safetensors, start", 1, 0), ("memory, safetensors", 40, 1)]:
         text = setup.encoder.decode(setup.ours.generate(ids, n)) + "\n"
@@ -133,7 +139,7 @@ def safetensors_rows(setup):
 
 
 def sample_rows(setup):
-    """8 samples of 16 tokens after 428: gpt2.py's whole process, transformers' generate alone."""
+    """8 samples of 16 tokens after 428. gpt2.py: the whole process. transformers: only generate."""
     ids = setup.ids[:428]
     rngs = [np.random.default_rng(seed) for seed in np.random.SeedSequence(0).spawn(8)]
     sampling = {"temperature": 1.0, "top_k": 40}
@@ -165,9 +171,9 @@ def prefill_rows(setup):
 
 
 def race_steps(setup, peers, cases):
-    """Yield a row for each case. All cases are in one race, so that rows can be compared.
+    """Yields a row for each case. All cases are in one race, so that rows can be compared.
 
-    peers: the names of those that take part. cases: dict name of a row -> (ids, B).
+    peers: the names of the programs that take part. cases: dict name of a row -> (ids, B).
     """
     contestants = {}
     for row, (ids, B) in cases.items():
@@ -180,13 +186,13 @@ def race_steps(setup, peers, cases):
 
 
 def step_rows(setup):
-    """One more token after 10, 250 or 900."""
+    """One more token after 10, 250 or 900 tokens."""
     cases = {f"step at {n}": (setup.ids[:n], 1) for n in [10, 250, 900]}
     yield from race_steps(setup, list(setup.peers), cases)
 
 
 def batch_rows(setup):
-    """One more token in each of 1, 2, 4, 8 or 16 rows, after 10."""
+    """One more token in each of 1, 2, 4, 8 or 16 samples, after 10 tokens."""
     peers = [name for name in setup.peers if name != "llama.cpp"]
     cases = {f"step of {B} rows": (setup.ids[:10], B) for B in [1, 2, 4, 8, 16]}
     yield from race_steps(setup, peers, cases)
@@ -209,7 +215,7 @@ def sampling_rows(setup):
 
 
 def growth_rows(setup):
-    """20, 40 or 80 tokens after 10: with the cache, and with the whole text computed each time."""
+    """20, 40 or 80 tokens after 10, with the cache, or with the whole text computed each time."""
     ids = setup.ids[:10]
     for n in [20, 40, 80]:
         contestants = {
@@ -220,7 +226,7 @@ def growth_rows(setup):
 
 
 def picogpt_rows(setup):
-    """40 tokens after 10, made as picoGPT makes them: without a cache, and in float64."""
+    """40 tokens after 10, by gpt2.py, and as picoGPT makes them: without a cache, in float64."""
     ids, ours = setup.ids[:10], setup.ours
     texts = {}
 
@@ -236,7 +242,7 @@ def picogpt_rows(setup):
 
 
 def largest_rows(setup):
-    """The shapes of 1558M, 6.2 GB. All weights are 0, and the file takes no room on the disk."""
+    """A model in the shapes of 1558M, 6.2 GB. All weights are 0, so the disk holds none of them."""
     write_openai(setup.folder / "largest", SIZES_1558M)
 
     def load():
@@ -249,7 +255,8 @@ def largest_rows(setup):
     limit = Limit(params).step(1)["at once"]
     yield "1558M, step at 10", race({OURS: ours, "limit": limit}, setup.few_rounds, calls=3)
 
-    words = setup.command("largest", 2, PROMPT)  # all logits are equal; the first token is "!"
+    # All logits are equal, so the likeliest token is the first one of the vocabulary, "!".
+    words = setup.command("largest", 2, PROMPT)
     yield "memory, 1558M", {OURS: run_process(words, "!!\n")[1]}
 
 

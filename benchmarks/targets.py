@@ -1,4 +1,4 @@
-"""What speed and memory the project asks of itself, and whether a run of the benchmark got there.
+"""The speed and memory that the project asks of itself, and whether the benchmark reached them.
 
     python benchmarks/bench.py --json 1.json      and the same again for 2.json and 3.json
     python benchmarks/targets.py 1.json 2.json 3.json
@@ -13,16 +13,17 @@ import sys
 
 OURS = "gpt2.py"  # the name of its column in the tables
 
-# The row; what it is compared with; the least that is asked; the aim. What is compared with is
-#   another column:  the number is that column's time divided by gpt2.py's, so more is better;
-#   another row:     the number is gpt2.py's time in this row divided by its time in that row;
-#   nothing:         the number is gpt2.py's own seconds or GiB.
+# For each target: the row, what it is compared with, the least that is asked, and the aim. A row is
+# compared with
+#   another column:  the number is that column's value divided by gpt2.py's, so more is better;
+#   another row:     the number is gpt2.py's value in this row divided by its value in that row;
+#   nothing (""):    the number is gpt2.py's own seconds or GiB.
 TARGETS = [
     ("process, 1 token", "before", ">= 1.11", ">= 1.25"),  # 0.9 and 0.8 of the older version's time
     ("memory, 40 tokens", "", "<= 0.65 GiB", "<= 0.6 GiB"),
     ("1 MB refused", "", "<= 0.3 s", ""),
-    ("safetensors, start", "checkpoint", ">= 0.91", ""),  # starts within 10 %
-    ("memory, safetensors", "checkpoint", ">= 0.99", ""),  # no more memory; runs differ by 1 %
+    ("safetensors, start", "checkpoint", ">= 0.91", ""),  # at most 10 % slower
+    ("memory, safetensors", "checkpoint", ">= 0.99", ""),  # the same memory; runs differ by 1 %
     ("prefill 128", "transformers", ">= 1.1", ">= 1.2"),
     ("prefill 512", "transformers", ">= 0.97", ">= 1.05"),
     ("prefill 1000", "transformers", ">= 0.95", ">= 1"),
@@ -62,9 +63,9 @@ def meets(value, target):
 
 
 def print_targets(runs):
-    """Print a line for each target: what was reached, what is asked, and the verdict.
+    """Prints a line for each target: what was reached, what is asked, and the verdict.
 
-    runs: a list of dicts of rows, one for each run. The median of the runs counts.
+    runs: a list with the rows of each run, as a dict. The median of the runs counts.
     """
     print(f"\n{'':20}{'beside':>16}{'reached':>10}{'asked':>14}{'aim':>12}")
     for row, beside, asked, aim in TARGETS:

@@ -1,9 +1,9 @@
-"""Timers around functions: how many seconds went into each line of a table.
+"""Timers around functions, for a table of how many seconds each of them took.
 
     python benchmarks/timers.py gpt2.py ARGUMENTS...
 
-runs a program with timers around its imports and around the two functions that load a model. The
-last line on standard error is the table in JSON, {line: seconds}.
+This runs a program with timers around its imports and around the two functions that load a model.
+The last line on standard error is the table in JSON, {line: seconds}.
 
 The clock runs for one line at a time: when a timed function calls another timed function, only the
 inner one is counted. So the lines of a table add up to the whole time.
@@ -20,15 +20,15 @@ PYTHON, NUMPY, IMPORTS = "Python's own start and end", "import of NumPy", "other
 VOCABULARY, WEIGHTS = "reading the vocabulary", "mapping the weights"
 FIRST_TOKEN = "first token, and the rest"
 SAMPLING, REST = "sampling", "everything else"
-WHOLE = {NUMPY, SAMPLING}  # these lines include the time of the timed functions called inside
+WHOLE = {NUMPY, SAMPLING}  # these lines include the timed functions that are called inside them
 
 spent = {}  # line -> seconds
-running = [REST]  # a line for each timed function that has not returned; the clock is on the last
+running = [REST]  # the lines of the timed functions that have not returned; the last has the clock
 since = time.perf_counter()  # until this moment, all time is counted in `spent`
 
 
 def count():
-    """Add the time since the last call to the line that is running."""
+    """Adds the time since the last call of `count` to the line that is running."""
     global since
     now = time.perf_counter()
     spent[running[-1]] = spent.get(running[-1], 0.0) + now - since
@@ -51,7 +51,7 @@ def timed(function, line):
 
 
 def run(path):
-    """Run a program as `python path` would, and write its table."""
+    """Runs a program as `python path` would, and writes its table to standard error."""
     with open(path, encoding="utf-8") as file:
         code = compile(file.read(), path, "exec")
     plain_import, wrapped = builtins.__import__, []

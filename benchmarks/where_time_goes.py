@@ -2,7 +2,7 @@
 
     python benchmarks/where_time_goes.py
 
-It runs gpt2.py itself, with a timer around each of its functions; timers.py says how. The timers
+It runs gpt2.py itself, with a timer around each of its functions: see timers.py. The timers
 themselves take less than one percent. The model has random weights in the shapes of 124M, as in
 bench.py. Times are medians, and percentages are shares of the sum at the foot of the column.
 """
@@ -32,7 +32,8 @@ from rows import ENGLISH, PROMPT, ROOT
 import gpt2
 import utils
 
-# The functions of gpt2.py that have a line of their own. Any other counts for its caller.
+# The functions of gpt2.py that have a line of their own. The time of any other function counts for
+# its caller.
 LINES = {
     "linear": "matrix products",
     "attention": "rest of attention",
@@ -47,7 +48,7 @@ START_ORDER += [timers.FIRST_TOKEN]
 
 
 def add_timers():
-    """Put a timer around every function of gpt2.py. `generate` needs none: it is the caller."""
+    """Puts a timer around every function of gpt2.py but `generate`, which calls the others."""
     functions = dict(inspect.getmembers(gpt2, inspect.isfunction))
     for name, function in functions.items():
         if not inspect.isgeneratorfunction(function):
@@ -72,7 +73,7 @@ def medians(tables):
 
 
 def measure_model(params, ids):
-    """Three tables: the first token after a prompt of 512, and later ones at 10 and at 900."""
+    """Three tables: for the first token after a prompt of 512, and for later ones at 10 and 900."""
 
     def generate(n):
         rngs = [np.random.default_rng(0)]
@@ -106,7 +107,7 @@ def measure_start(folder):
 
 
 def print_table(columns, order):
-    """Print a line for each part, with its milliseconds and its share of the column."""
+    """Prints a line for each part, with its milliseconds and its share of the column."""
     print(f"\n{'':32}" + "".join(f"{name:>20}" for name in columns))
     sums = {name: sum(table.values()) for name, table in columns.items()}
     for line in order:

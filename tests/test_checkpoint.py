@@ -88,7 +88,7 @@ def test_reads_a_checkpoint_of_tensorflow_bit_for_bit():
 
 
 def test_the_small_checkpoint_also_has_what_training_leaves():
-    """So the test above shows that variables which are no weights are passed over."""
+    """So the test above shows that the reader passes over variables that are not weights."""
     tensors = checkpoint.read_index(SMALL / "model.ckpt.index")
     assert tensors.keys() - TENSORS.keys() == {"global_step", "model/wte/Adam"}
 
@@ -186,10 +186,7 @@ def test_a_matrix_keeps_its_axes_of_length_1(model):
     ],
 )
 def test_the_file_checkpoint_names_the_other_files(path, prefix, model):
-    """It may give a path on the machine where TensorFlow saved the model.
-
-    Only the last part counts.
-    """
+    """The name may be a path on the machine that saved the model. Only the last part counts."""
     text = f'model_checkpoint_path: "{path}"\nall_model_checkpoint_paths: "older"\n'
     (model / "checkpoint").write_text(text)
     for ending in (".index", checkpoint.DATA):
@@ -198,7 +195,7 @@ def test_the_file_checkpoint_names_the_other_files(path, prefix, model):
 
 
 def test_a_complete_model_loads_without_the_packages_for_downloads(model):
-    """Importing requests and tqdm takes 0.3 s, and argparse is not needed either."""
+    """To import requests and tqdm would take 0.3 s. argparse is not imported either."""
     code = (
         "import sys, utils; utils.load_encoder_hparams_and_params(*sys.argv[1:]); "
         "print({'requests', 'tqdm', 'argparse'} & set(sys.modules))"
@@ -227,18 +224,15 @@ def masked(crc):
     ],
 )
 def test_crc32c_equals_the_published_examples(data, crc):
-    """The examples are those of RFC 3720, B.4.
+    """They are from RFC 3720, B.4.
 
-    Two more are no bytes at all, and "123456789", which catalogues of CRCs use.
+    Two are added: no bytes, and "123456789" from catalogues of CRCs.
     """
     assert checkpoint.masked_crc32c(data) == masked(crc)
 
 
 def test_crc32c_equals_the_usual_loop():
-    """The lengths lie around 0, one row and two rows.
-
-    A row is what `masked_crc32c` reads at a time.
-    """
+    """The lengths lie around 0, one row and two rows. masked_crc32c takes a row at a time."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> 1) ^ (table & 1) * np.uint32(0x82F63B78)
@@ -320,7 +314,7 @@ def test_each_kind_of_wrong_index_has_its_own_message(index, what, model):
 
 @pytest.mark.parametrize("change", [-1, +1, -4, -109048])
 def test_a_data_file_of_the_wrong_size_is_refused(change, model):
-    """It must end where the last tensor of the index ends, whether that is a weight or not."""
+    """The file must end where the last tensor of the index ends, be it a weight or not."""
     os.truncate(model / DATA_FILE, 109048 + change)
     size = f"{109048 + change:,}"
     with pytest.raises(ValueError, match=f"has {size} bytes, but its index says 109,048"):
@@ -337,9 +331,9 @@ def test_a_data_file_of_the_wrong_size_is_refused(change, model):
     ],
 )
 def test_an_hparams_file_with_wrong_sizes_is_refused(text, model):
-    """It must hold five whole numbers from 1 to 1,000,000 that fit each other.
+    """The file must hold five whole numbers, 1 to 1,000,000, that fit each other.
 
-    The error names the file.
+    The error names it.
     """
     (model / "hparams.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="hparams.json"):
@@ -389,7 +383,7 @@ ends = st.one_of(st.none(), st.integers(0, len(INDEX)))
 @settings(max_examples=200, deadline=None)
 @given(changes, ends, st.booleans())
 def test_a_damaged_index_is_read_or_is_a_value_error(tmp_path_factory, changes, end, resealed):
-    """This also holds if the checksums of its blocks are right again."""
+    """Some indexes get right checksums again after the damage."""
     path = tmp_path_factory.getbasetemp() / "damaged.index"
     index = mutate(INDEX, changes, end)
     read_or_refuse(path, reseal(index, INDEX) if resealed else index, HPARAMS)

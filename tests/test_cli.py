@@ -219,7 +219,10 @@ def test_options_are_what_was_typed(call, monkeypatch):
 
 
 def test_seed_makes_the_same_text_again(call):
-    """The same seed gives the same text, and another seed another text. Nothing is noted."""
+    """The same seed gives the same text, another seed another text.
+
+    With --seed, there is no note.
+    """
     words = ["ROMEO:", *TWELVE, "--temperature", "1"]
     zero = call(*words, "--seed", "0")
     assert zero == call(*words, "--seed", "0")

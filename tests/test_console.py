@@ -100,7 +100,7 @@ def test_options_of_python_change_nothing(process, call):
 
 
 def test_models_are_found_from_any_folder(process, call, tmp_path):
-    """They are looked for beside gpt2.py, even if a symbolic link elsewhere leads to gpt2.py."""
+    """The models are beside gpt2.py, even if it is called by a symbolic link elsewhere."""
     link = tmp_path / "link.py"
     try:
         link.symlink_to(GPT2_PY)
@@ -165,9 +165,9 @@ def test_control_characters_are_shown_at_a_terminal(model_says, call, monkeypatc
 
 
 def test_a_message_is_one_line(monkeypatch, capsys):
-    """The name of a file in it may hold line ends.
+    """The name of a file may hold line ends.
 
-    A program's name comes first, a notebook has none.
+    A program's own name comes first. A notebook has none.
     """
     monkeypatch.setattr(sys, "argv", [GPT2_PY])
     console.say("no such file: a\nb\x1b")
@@ -240,10 +240,7 @@ def test_closed_and_full_streams_end_in_no_traceback(shell, call, line, status, 
 
 @POSIX_ONLY
 def test_a_disk_that_fills_up_in_the_middle_of_a_text_is_an_error(tmp_path):
-    """This also holds with PYTHONUNBUFFERED.
-
-    Python alone would then lose the rest without an error.
-    """
+    """With PYTHONUNBUFFERED, Python alone would lose the rest of the text without an error."""
     import resource
 
     path = tmp_path / "out"
@@ -363,7 +360,7 @@ def test_ignored_signals_stay_ignored(start_scripted):
     ids=repr,
 )
 def test_each_error_has_its_exit_status_and_its_line(monkeypatch, capsys, error, status, line):
-    """Ctrl-C and a pipe without a reader need no words. Every other error has one line."""
+    """Ctrl-C, SystemExit and a pipe without a reader need no words. Other errors have one line."""
     monkeypatch.setattr(sys, "argv", [GPT2_PY])
 
     def fail():

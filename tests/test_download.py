@@ -336,7 +336,7 @@ def test_a_connection_that_breaks_often_but_brings_bytes_is_not_given_up(tmp_pat
 def test_a_busy_server_gets_the_pause_that_it_asks_for(
     retry_after, seconds, server, tmp_path, monkeypatch, capsys
 ):
-    """It asks with a number of seconds or a date, and gets a minute at most.
+    """The server asks with a number or a date, and gets a minute at most.
 
     Then the part is continued.
     """

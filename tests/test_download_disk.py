@@ -122,7 +122,10 @@ def no_locks(monkeypatch):
 
 
 def test_without_locks_two_at_once_still_make_one_right_model(server, tmp_path, no_locks):
-    """Both write the same bytes to the same places. The slower one finds the file there."""
+    """Both processes write the same bytes to the same places.
+
+    The slower one finds the file there.
+    """
     server.faults = {name: ["drops"] for name in FILES}
     errors = []
 
@@ -144,7 +147,7 @@ def test_without_locks_two_at_once_still_make_one_right_model(server, tmp_path, 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
 def test_a_lock_file_of_another_user_is_in_nobodys_way(server, tmp_path):
-    """It may have been left behind in a folder that several users write to."""
+    """The file may have been left behind in a folder that several users write to."""
     (tmp_path / "774M").mkdir()
     (tmp_path / "774M" / folder_lock.LOCK_FILE).touch(mode=0o444)
     load(tmp_path)
@@ -355,7 +358,7 @@ def test_at_a_terminal_there_is_a_bar_instead(server, tmp_path, monkeypatch, cap
     "faults", [["none"], ["short", "none"], ["short", "whole"], ["short", "416"]]
 )
 def test_the_bar_shows_the_bytes_of_the_model_that_are_here(faults, server, tmp_path, monkeypatch):
-    """It begins where the last run stopped, never exceeds the bytes there are, and ends full."""
+    """The bar begins where the last run stopped, never exceeds the total, and ends full."""
     monkeypatch.setattr(download, "tqdm", Bar)
     _, hparams = utils.load_encoder_and_hparams("774M", tmp_path)
     (tmp_path / "774M" / f"{DATA_FILE}.part").write_bytes(DATA[:1000])

@@ -73,13 +73,13 @@ def tiktoken_encoding(vocabulary_folder):
 
 
 @pytest.mark.parametrize("text", KNOWN, ids=ascii)
-def test_known_ids(real_encoder, text):
-    """OpenAI's ids, and back from them."""
+def test_known_texts_have_openais_ids(real_encoder, text):
+    """From these ids, the text comes back."""
     assert real_encoder.encode(text) == KNOWN[text]
     assert real_encoder.decode(KNOWN[text]) == text
 
 
-# Newer characters are of a class that some libraries know and some do not.
+# Only characters that this Python knows: libraries differ on which newer ones are letters.
 ASSIGNED = st.characters().filter(lambda character: unicodedata.category(character) != "Cn")
 TEXTS = st.text(st.one_of(ASSIGNED, st.sampled_from("  \n\t'aAbBsStT019.,-éñ你🤗\u0301\u2028\x1c")))
 
@@ -87,15 +87,15 @@ TEXTS = st.text(st.one_of(ASSIGNED, st.sampled_from("  \n\t'aAbBsStT019.,-éñ�
 @given(TEXTS)
 @settings(max_examples=1000, deadline=None)
 def test_ids_are_those_of_tiktoken(real_encoder, tiktoken_encoding, text):
-    """On any text, lone surrogates included; and it comes back from its ids."""
+    """This holds for any text. A text without lone surrogates also comes back from its ids."""
     ids = real_encoder.encode(text)
     assert ids == tiktoken_encoding.encode_ordinary(text)
     if not any(0xD800 <= ord(character) < 0xE000 for character in text):
         assert real_encoder.decode(ids) == text
 
 
-def test_every_assigned_character_as_tiktoken(real_encoder, tiktoken_encoding):
-    """All of them, each between a letter and a space, a thousand at a time."""
+def test_every_character_has_the_ids_of_tiktoken(real_encoder, tiktoken_encoding):
+    """All characters that Python knows are tried, each between a letter and a space."""
     assigned = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) != "Cn"]
     for start in range(0, len(assigned), 1000):
         text = " ".join("a" + character for character in assigned[start : start + 1000])
@@ -104,57 +104,59 @@ def test_every_assigned_character_as_tiktoken(real_encoder, tiktoken_encoding):
 
 @pytest.mark.parametrize("length", [1, 2, 3, 17, 1000, 4000])
 @pytest.mark.parametrize("letters", ["a", "-", "ab", "etaoin", "abcdefghijklmnopqrstuvwxyz"])
-def test_unbroken_text_as_tiktoken(real_encoder, tiktoken_encoding, letters, length):
+def test_text_without_spaces_has_the_ids_of_tiktoken(
+    real_encoder, tiktoken_encoding, letters, length
+):
     """Pieces of any length are merged by the same rule."""
     text = "".join(random.Random(length).choices(letters, k=length))
     assert real_encoder.encode(text) == tiktoken_encoding.encode_ordinary(text)
 
 
 def test_a_long_unbroken_text_takes_no_square_time(real_encoder):
-    """200,000 letters without a space: minutes if every merge searched the whole list."""
+    """200,000 letters without a space would take minutes if each merge searched the whole list."""
     assert len(real_encoder.encode("a" * 200_000)) == 50_000
 
 
 @given(st.lists(st.integers(0, 50256)))
 @settings(max_examples=500, deadline=None)
 def test_any_ids_have_a_text(real_encoder, ids):
-    """Whether or not their bytes are characters."""
+    """Their bytes need not be characters."""
     assert isinstance(real_encoder.decode(ids), str)
     assert isinstance(real_encoder.decode(np.array(ids, dtype=int)), str)
 
 
 def test_every_single_id_has_a_text(real_encoder):
-    """All 50,257 of them."""
+    """All 50,257 ids are tried."""
     for id in range(50257):
         real_encoder.decode([id])
 
 
 def test_a_character_cut_short_is_replaced(real_encoder):
-    """Three tokens make this one; fewer make U+FFFD."""
+    """The emoji takes three tokens. Fewer of them make U+FFFD."""
     assert real_encoder.decode([8582, 97, 245]) == "🤗"
     assert set(real_encoder.decode([8582, 97])) == {"\ufffd"}
 
 
 def test_end_of_text_is_written_out(real_encoder):
-    """The last id has a text, although no text is encoded to it."""
+    """The last id has a text, but no text has this id."""
     assert real_encoder.decode([50256]) == "<|endoftext|>"
 
 
 @pytest.mark.parametrize("id", [-1, 50257, 10**9])
 def test_an_unknown_id_is_named(real_encoder, id):
-    """With the range of ids there are."""
+    """The error also says which ids there are."""
     with pytest.raises(ValueError, match=f"no token has the id {id}: ids go from 0 to 50256"):
         real_encoder.decode([0, id])
 
 
 def test_lone_surrogates_become_replacement_characters(real_encoder):
-    """UTF-8 cannot hold them; a whole pair, also written as two, is one character."""
+    """UTF-8 cannot hold a lone surrogate. Two that match are joined into their character."""
     assert real_encoder.encode("caf\udce9") == real_encoder.encode("caf\ufffd")
     assert real_encoder.encode("\ud83e\udd17") == [8582, 97, 245]
 
 
 def test_the_cache_is_bounded(real_encoder):
-    """A process that lives long does not grow with every word it ever met."""
+    """Otherwise a process that runs for long would keep every word it ever met."""
     assert real_encoder.cached_encode_piece.cache_info().maxsize == 2**16
 
 
@@ -185,7 +187,7 @@ def load(folder):
 
 
 def test_a_small_vocabulary_works(folder):
-    """Nothing is special about the real one."""
+    """Nothing depends on the size of OpenAI's vocabulary."""
     small = load(folder)
     assert len(small.encode("abab é")) == 5
     assert small.decode(small.encode("abab é")) == "abab é"
@@ -208,7 +210,7 @@ def test_a_small_vocabulary_works(folder):
     ],
 )
 def test_damage_is_named(folder, name, old, new, message):
-    """ValueError tells the file and what is wrong with it."""
+    """The ValueError names the file and says what is wrong with it."""
     path = folder / name
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -219,8 +221,8 @@ def test_damage_is_named(folder, name, old, new, message):
 
 
 @pytest.mark.parametrize("name", ["encoder.json", "vocab.bpe"])
-def test_bytes_that_are_no_text_are_named(folder, name):
-    """So is a file that is not even UTF-8."""
+def test_a_vocabulary_that_is_not_utf_8_is_named(folder, name):
+    """The ValueError names the file."""
     (folder / name).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=name):
         load(folder)

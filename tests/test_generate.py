@@ -38,7 +38,7 @@ def count_calls(monkeypatch):
 
 
 def test_greedy_text_is_the_same_without_a_cache():
-    """Each id is the likeliest one after all ids before it, which the loop here computes anew."""
+    """Each id is the likeliest one when all ids before it go through the model anew."""
     ids = list(PROMPT)
     for _ in range(30):
         ids.append(likeliest(ids))
@@ -97,7 +97,7 @@ def test_the_prompt_is_only_read():
 
 
 def test_a_sample_that_ended_waits_for_the_others(monkeypatch):
-    """It repeats stop_id. The step in which the last sample ends is the last step."""
+    """The sample repeats stop_id. The step in which the last sample ends is the last step."""
     script = iter([1, 2, 3] + [9, 2, 3] + [4, 9, 3] + [4, 4, 9] + [4, 4, 4])
     monkeypatch.setattr(gpt2, "sample", lambda *_: next(script))
     ids = generate(PROMPT, 10, n_rows=3, stop_id=9)
@@ -112,10 +112,7 @@ def test_stop_id_in_the_prompt_ends_nothing():
 
 
 def test_without_stop_id_no_token_ends_the_text(monkeypatch):
-    """Not even the last id of the vocabulary ends it.
-
-    In OpenAI's vocabulary, this is <|endoftext|>.
-    """
+    """Not even the last id of the vocabulary does, which is <|endoftext|> in OpenAI's."""
     monkeypatch.setattr(gpt2, "sample", lambda *_: V - 1)
     assert generate(PROMPT, 5).tolist() == [[V - 1] * 5]
 

@@ -112,10 +112,7 @@ def test_a_later_token_changes_nothing_before_it():
 
 
 def test_a_cache_can_be_continued_twice():
-    """The second continuation gives what a fresh run gives.
-
-    The part that both share is unharmed.
-    """
+    """The second time gives what a fresh run gives. What the cache held before is unharmed."""
     _, cache = run(IDS[:, :6])
     kv, n_past = cache
     before = kv[..., :n_past, :].copy()
@@ -146,9 +143,9 @@ def test_the_window_ends_at_n_ctx():
 
 
 def test_everything_is_float32():
-    """A single float64 number from NumPy would turn the arrays that it meets into float64.
+    """In NumPy 2, one float64 number turns each array that it meets into float64.
 
-    They would take twice the memory, and more time.
+    This would take twice the memory, and more time.
     """
     x = np.ones((2, 3, C), dtype=np.float32)
     block = PARAMS["blocks"][0]

@@ -64,7 +64,7 @@ def test_float32_is_mapped_if_it_is_aligned(folder, expected, n_spaces):
 
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
 def test_half_precision_becomes_float32(folder, dtype):
-    """Every number keeps its value."""
+    """Every float16 or bfloat16 number keeps its value."""
     arrays = {name: array for name, (_, array) in arrays_of(folder).items()}
     if dtype == "F16":
         stored = {name: array.astype(np.float16) for name, array in arrays.items()}
@@ -167,7 +167,7 @@ def other_dtype(arrays):
     ],
 )
 def test_wrong_weights_are_refused(folder, capsys, damage, words):
-    """Loading them ends in one line. verify shows which file is wrong."""
+    """The error is one line. verify shows which file is wrong."""
     arrays = arrays_of(folder)
     damage(arrays)
     write_safetensors(folder / "model.safetensors", arrays)
@@ -224,7 +224,7 @@ ENTRY = '"x":{"dtype":"F32","shape":[%s],"data_offsets":[%s]}'
     ],
 )
 def test_hostile_header_is_refused(tmp_path, header):
-    """It is nested deeply, or has huge numbers, a name twice, or wrong types.
+    """The header is nested deeply, or has huge numbers, a name twice, or wrong types.
 
     The ValueError comes soon and takes little memory.
     """
@@ -236,7 +236,7 @@ def test_hostile_header_is_refused(tmp_path, header):
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(8), b"\xff" * 100, b"<html>" * 100])
 def test_a_file_that_is_not_safetensors_is_refused(tmp_path, data):
-    """It may be empty, cut short, or a web page."""
+    """The file may be empty, cut short, or a web page."""
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
     assert read_or_refuse(path) is not None
@@ -282,7 +282,7 @@ def with_hostile_value(header, rng):
 
 
 def test_a_damaged_header_is_read_right_or_is_a_value_error(tmp_path):
-    """1,000 headers have damaged bytes or values."""
+    """1,000 headers are tried, with damaged bytes or values."""
     rng = random.Random(0)
     data = (SMALL / "model.safetensors").read_bytes()
     end = 8 + int.from_bytes(data[:8], "little")

@@ -92,7 +92,7 @@ def test_added_tokens_without_ids_get_the_next_ones(folder):
 
 
 def test_unnormalized_added_tokens_come_first_and_long_ones_before_short_ones(folder):
-    """transformers cuts a text so if added tokens overlap in it."""
+    """If added tokens overlap in a text, transformers finds them in this order."""
     content = read(folder, "tokenizer.json")
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
     for text, normalized in {"ab": True, "abcd": True, "bc": False}.items():
@@ -179,7 +179,7 @@ def test_another_tokenizer_is_refused(folder, name, values, words):
 
 
 def test_add_bos_token_counts_only_without_a_tokenizer_json(folder):
-    """transformers ignores it if there is a tokenizer.json."""
+    """If there is a tokenizer.json, transformers takes the setting from there."""
     change(folder, "tokenizer_config.json", add_bos_token=True)
     load(folder)
     as_two_files(folder)

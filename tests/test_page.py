@@ -45,10 +45,7 @@ def ids(prompt, tiny):
 
 @pytest.fixture(scope="module")
 def new_ids(ids, tiny):
-    """What gpt2.generate makes of the prompt without the tracer.
-
-    The seed is spread as gpt2.main does.
-    """
+    """What gpt2.generate makes of the prompt, untraced, with the random generator of gpt2.main."""
     _, hparams, params = tiny
     rngs = [np.random.default_rng(np.random.SeedSequence(1).spawn(1)[0])]
     steps = gpt2.generate(ids, params, hparams["n_head"], 4, rngs, 0.7, top_k=40, top_p=0.9)
@@ -199,7 +196,7 @@ def test_at_temperature_0_nothing_is_drawn(tmp_path):
 
 
 def test_the_page_of_one_token_does_not_speak_of_more(tmp_path):
-    """It counts no step that was not made, and explains no line that is not drawn."""
+    """The page counts no step that was not made, and explains no line that is not drawn."""
     page = write(tmp_path, "", n_tokens_to_generate=1)
     text = text_of(page.root.find("body/main"))
     assert "The model added 1 token, in colour." in text

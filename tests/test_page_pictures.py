@@ -37,7 +37,7 @@ def test_a_large_array_is_thinned_and_keeps_its_outliers(shape):
 
 
 def test_numbers_can_be_read_from_a_picture():
-    """They have three digits. -inf and nan are kept."""
+    """The numbers have three digits. -inf and nan are kept."""
     array = np.random.default_rng(0).standard_normal((4, 9)).astype(np.float32)
     array[0, 1], array[0, 2] = -np.inf, np.nan
     image = picture(array, "scores", full_colour(array))

@@ -44,7 +44,10 @@ def test_bash_finds_the_prompt_in_the_command_unchanged():
 @needs_bash
 @pytest.mark.parametrize("prompt", ["a\tb\r\u00a0\u3000\u00ad!'\n", "The\0 %s\\\n"], ids=ascii)
 def test_the_command_as_it_stands_on_the_page_makes_the_text_of_the_page(tmp_path, prompt):
-    """It is copied from the page and run by bash. A prompt with a NUL byte comes through a pipe."""
+    """bash runs the command as copied from the page.
+
+    A prompt with a NUL byte comes through a pipe.
+    """
     page = write(tmp_path, prompt)
     shown = text_of(page.all("pre", "command")[0])
     assert shown.isprintable()

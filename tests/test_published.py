@@ -37,7 +37,7 @@ def test_the_published_files_are_accepted(server, tmp_path, published):
 def test_another_file_than_the_published_one_is_refused(
     name, server, tmp_path, published, monkeypatch
 ):
-    """It is refused even if it is right in itself."""
+    """The file is refused even if it is right in itself."""
     monkeypatch.setitem(openai_files.PUBLISHED_SHA256["124M"], name, "0" * 64)
     with pytest.raises(ValueError, match=f"{name}.* does not have the published SHA-256"):
         load(tmp_path, "124M")
@@ -56,7 +56,7 @@ def test_another_size_than_the_published_one_is_refused(name, size, server, tmp_
 
 
 def test_the_index_may_differ_from_its_hash(server, tmp_path, published, monkeypatch, capsys):
-    """This hash has a single source, so the index is used, and a note on stderr says so.
+    """A single source gives this hash, so the index is used, and a note on stderr says so.
 
     The data file still needs the right hash.
     """
@@ -74,7 +74,7 @@ def test_the_index_may_differ_from_its_hash(server, tmp_path, published, monkeyp
 
 
 def test_a_wrong_index_costs_no_data_file_of_known_hash(server, tmp_path, published, monkeypatch):
-    """Its hash makes the data file certain, so it is not downloaded again and again."""
+    """The hash makes the data file certain, so it is not downloaded again and again."""
     entries = checkpoint.read_table(FILES["model.ckpt.index"])
     crc32c = checkpoint.read_index(SMALL / "model.ckpt.index")["model/wpe"]["crc32c"]
     right, wrong = crc32c.to_bytes(4, "little"), (crc32c ^ 1).to_bytes(4, "little")

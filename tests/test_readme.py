@@ -106,7 +106,7 @@ def test_the_options_it_names_exist():
 
 
 def test_it_says_how_long_gpt2_is():
-    """Its number of lines is right to within ten."""
+    """The README's number of lines is right to within ten."""
     [n_lines] = re.findall(r"its (\d+) lines", README)
     assert abs(len((ROOT / "gpt2.py").read_text(encoding="utf-8").splitlines()) - int(n_lines)) < 10
 

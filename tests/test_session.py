@@ -57,10 +57,7 @@ def test_session_outlives_a_prompt_that_is_too_long(model):
 
 @pytest.mark.parametrize("word", ["exit", "quit", "help"])
 def test_session_answers_words_that_are_meant_for_it(start, word):
-    """They are not taken for prompts.
-
-    The answer says how to leave, and how to make the word a prompt.
-    """
+    """These words are not prompts. The answer says how to leave, and how to make them prompts."""
     terminal = start(*TWELVE)
     terminal.read_until(QUESTION)
     terminal.type(f"{word}\n")
@@ -93,7 +90,7 @@ def test_lines_that_come_in_one_go_are_one_prompt(start, editor):
 
 
 def test_line_that_ends_in_a_backslash_goes_on(start):
-    """This is a way to type several lines at any terminal."""
+    """With a backslash, several lines can be typed at any terminal."""
     terminal = start(*TWELVE)
     terminal.read_until(QUESTION)
     terminal.type("The king\\\n")
@@ -118,7 +115,7 @@ def test_paste_that_the_terminal_marks_is_one_prompt(start):
 
 
 def test_lines_typed_ahead_are_prompts_of_their_own(model):
-    """They are typed while a text is made, so they are no paste."""
+    """Lines that are typed while a text is made are not taken for a paste."""
     terminal = model.start("hey", "--n_tokens_to_generate", "1")
     terminal.read_until(QUESTION)
     terminal.type("a\n")
@@ -140,7 +137,7 @@ def test_line_that_the_terminal_cuts_is_refused(start):
 
 @pytest.mark.parametrize("signum, status", [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_a_session(model, signum, status):
-    """They end it at the question and while a text is made. What was made is not lost."""
+    """They end it at the question and while a text is made. The text made so far is not lost."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     time.sleep(0.2)  # a signal that comes just before readline begins to wait, waits for a key
@@ -168,7 +165,7 @@ def check_answer_in_pipe(terminal):
 
 
 def test_session_outlives_a_prompt_that_is_not_utf_8(start):
-    """It is refused. (readline would drop such bytes, so it is not in use here.)"""
+    """The prompt is refused. (readline would drop such bytes, so it is not in use here.)"""
     terminal = start(*TWELVE, stdout=subprocess.PIPE)
     terminal.read_until(QUESTION)
     terminal.type("caf\udce9\n")
@@ -177,7 +174,7 @@ def test_session_outlives_a_prompt_that_is_not_utf_8(start):
 
 
 def test_ctrl_c_ends_one_text_of_a_session(model):
-    """After that, the session asks for the next prompt."""
+    """After Ctrl-C, the session asks for the next prompt."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     terminal.type("x\n")
@@ -191,7 +188,7 @@ def test_ctrl_c_ends_one_text_of_a_session(model):
 
 
 def test_ctrl_c_at_the_prompt_ends_the_session(start):
-    """There is no text to end, so the session ends, with exit status 130."""
+    """No text is being made, so Ctrl-C ends the session, with exit status 130."""
     terminal = start(*TINY)
     terminal.read_until(QUESTION)
     terminal.type("half a prompt")

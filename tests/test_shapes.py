@@ -245,7 +245,10 @@ def test_the_legend_explains_each_letter():
 
 
 def test_all_dimensions_differ(random_run):
-    """Otherwise a wrong letter could have the right number. They differ in at least one call."""
+    """Otherwise a wrong letter could have the right number.
+
+    In at least one call, no two are alike.
+    """
     sizes, calls = random_run
     seen = [letters_of(call, sizes, "") for call in calls if call.function == "gpt2"]
     assert any(len(set(letters.values())) == 8 for letters in seen)
@@ -260,7 +263,7 @@ def altered(source, claim, text):
 
 @pytest.mark.parametrize("claim", COMMENTS, ids=lambda claim: f"line {claim.line}")
 def test_each_comment_would_fail_if_it_were_wrong(random_run, claim):
-    """It is tried with each letter replaced, with one more axis, and with T and S swapped."""
+    """The comment is tried with each letter replaced, one more axis, and T and S swapped."""
     sizes, calls = random_run
     calls = [call for call in calls if any(line == claim.made_at for line, _, _ in call.made)]
     wrongs = [claim.text.replace("]", ", 1]", 1)]

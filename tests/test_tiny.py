@@ -71,10 +71,7 @@ def test_its_vocabulary_is_built_like_openais(tiny):
 
 
 def test_it_predicts_lines_that_it_never_saw(tiny):
-    """It does so about as well as its score says.
-
-    The passage is too short for exactly that number.
-    """
+    """The passage is too short to give the card's score. So the limit is a little higher."""
     encoder, hparams, params = tiny
     ids = np.array([encoder.encode(UNSEEN)])
     nats = losses(ids[:, :-1], ids[:, 1:], params, hparams["n_head"])

@@ -87,7 +87,7 @@ def test_a_hole_of_zeros_is_found(model, capsys):
 
 @pytest.mark.parametrize("name", openai_files.FILES)
 def test_a_missing_file_is_found(name, model, capsys):
-    """Its line says so, and verify fails."""
+    """The line of the file says that it is missing, and verify fails."""
     (model / name).unlink()
     result, lines, _ = verify(model, capsys)
     assert result is False
@@ -98,7 +98,7 @@ def test_a_missing_file_is_found(name, model, capsys):
 @pytest.mark.parametrize("name", openai_files.FILES)
 @pytest.mark.parametrize("content", [b"", b"<html>Not Found</html>", b"\xff\xfe\x00"])
 def test_a_foreign_file_is_found(name, content, model, capsys):
-    """It is empty, a web page, or bytes that are no text."""
+    """The file is empty, a web page, or bytes that are no text."""
     (model / name).write_bytes(content)
     result, lines, _ = verify(model, capsys)
     assert result is False
@@ -127,7 +127,7 @@ def test_openais_names_are_held_to_what_is_published(model, capsys):
 
 
 def test_the_hashes_of_the_bundled_model_are_in_the_program(capsys):
-    """So all its files can be compared with them, as those of 124M can."""
+    """So verify compares all its files with them, as it does for 124M."""
     result, lines, total = verify(Path(utils.MODELS_DIR, "tiny"), capsys)
     assert result is True
     assert all(line.endswith("published SHA-256") for line in lines)
@@ -158,7 +158,7 @@ def test_a_change_that_fits_the_other_files_is_found_in_the_bundled_model(
 
 @pytest.mark.parametrize("name", ["vocab.bpe", DATA_FILE])
 def test_a_file_that_cannot_be_read_is_not_called_wrong(name, model, capsys, monkeypatch):
-    """Its line gives the reason and says that it was not checked."""
+    """The line of the file gives the reason and says that it was not checked."""
 
     def forbid(path, *args):
         if str(path) == str(model / name):
@@ -222,7 +222,7 @@ def test_damaged_weights_make_no_text(model):
 
 
 def test_weights_are_checked_once(model, n_checks):
-    """They are checked again if the file has changed, or if the folder has another name."""
+    """Weights are checked again if the file has changed, or if the folder has another name."""
     load(model)
     load(model)
     assert len(n_checks) == 1
@@ -283,7 +283,7 @@ def test_verify_as_a_command(model):
 
 
 def test_download_of_a_complete_model_says_where_it_is(model):
-    """This needs no network."""
+    """No network is needed."""
     environment = os.environ | {"GPT2_BASE_URL": "http://127.0.0.1:9"}
     result = run("download", "small", "--models_dir", model.parent, env=environment)
     assert (result.returncode, result.stderr) == (0, "")
@@ -291,10 +291,7 @@ def test_download_of_a_complete_model_says_where_it_is(model):
 
 
 def test_what_a_damaged_file_leaves_unchecked_is_not_called_wrong(model):
-    """Users are told to delete what is damaged.
-
-    If the weights were called wrong, they would be lost.
-    """
+    """Users are told to delete what is damaged, and would delete weights that may be right."""
     (model / "hparams.json").write_text("{}")
     lines = run("verify", "small", "--models_dir", model.parent).stdout.splitlines()
     states = {line.split()[0]: line.split("bytes")[1].strip() for line in lines[:-1]}
@@ -363,7 +360,7 @@ def test_options_are_those_of_gpt2(model):
 
 
 def test_help_has_the_usage_and_an_example():
-    """It is printed wherever -h or --help stands in the call."""
+    """The help is printed wherever -h or --help stands in the call."""
     for words in (["--help"], ["-h"], ["verify", "--fast", "--help"]):
         result = run(*words)
         assert (result.returncode, result.stderr) == (0, "")
@@ -414,9 +411,9 @@ def test_any_other_name_is_refused_in_one_line(name):
     + [("gpt2", "124M"), ("gpt2-medium", "355M"), ("gpt2-large", "774M"), ("gpt2-xl", "1558M")],
 )
 def test_other_names_of_openais_models_lead_to_these(other, name, tmp_path):
-    """They are OpenAI's old names and those on the Hub.
+    """OpenAI's old names and the Hub's are known.
 
-    A folder that has such a name is a model of its own.
+    A folder with such a name is a model of its own.
     """
     with pytest.raises(CallError, match=f"^{other} is .*called {name}.*: use --model_size {name}$"):
         utils.check_model_size(other, tmp_path)
@@ -432,7 +429,7 @@ def test_a_misspelt_name_is_guessed(typed, meant):
 
 
 def test_the_bundled_model_lies_in_one_place(tmp_path, monkeypatch):
-    """Each case is told as it is: another folder, none, and a model that was removed."""
+    """The message differs for another folder, a missing folder, and a model that was removed."""
     elsewhere = f"the model tiny is in {utils.MODELS_DIR}, not in {tmp_path}: leave out"
     with pytest.raises(CallError, match=re.escape(elsewhere)):
         utils.check_model_size("tiny", tmp_path)

@@ -46,10 +46,7 @@ def test_only_chosen_layers_are_shown(tmp_path):
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path, options, message):
-    """These limits are special to the page.
-
-    Nothing is written, and the message says what is allowed.
-    """
+    """These limits are the page's own. Nothing is written, and the message says what is allowed."""
     output = tmp_path / "page.html"
     with pytest.raises(checks.CallError, match=message):
         walkthrough.main(**{"prompt": "a", "output": str(output), **options})

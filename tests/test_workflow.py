@@ -18,7 +18,7 @@ CI_RUN = (ROOT / ".ci/run").read_text(encoding="utf-8")
 @pytest.mark.skipif(os.name == "nt", reason="on Windows, `bash` may be that of another system")
 @pytest.mark.parametrize("word, sources", [("pytest", [WORKFLOW, CI_RUN]), ("Turing", [WORKFLOW])])
 def test_commands_are_found_in_the_readme(word, sources):
-    """The lines of shell that look for a command find the whole line of the README, and one."""
+    """Each search in the shell scripts finds one line of the README: the right one, all of it."""
     [command] = re.findall(rf"^    (.*{word}.*)$", README, re.M)
     for source in sources:
         [search] = re.findall(rf"^ *(command=\$\(.*{word}.*\))$", source, re.M)

@@ -2,8 +2,8 @@
 
     python tools/fuzz_checkpoint.py [SECONDS] [SEED]
 
-Whatever the damage, the reader has to read the index or raise ValueError, in one line that names
-the file, within a second and in little memory. The tests do the same for some seconds.
+Whatever the damage, the reader must read the index or raise a ValueError: one line that names the
+file. This may take a second at most, and little memory. The tests do the same, but only briefly.
 """
 
 import os
@@ -21,11 +21,11 @@ from tools.write_checkpoint import trailer  # noqa: E402
 
 SMALL = os.path.join(os.path.dirname(__file__), "..", "tests", "checkpoints", "small")
 MOST_SECONDS = 1  # of the processor's time
-MOST_MEMORY = 2**24  # bytes; the index has 1,366
+MOST_MEMORY = 2**24  # bytes; the index itself has 1,366
 
 
 def read_varints(data, count):
-    """The first numbers in some bytes."""
+    """The first `count` varints in some bytes."""
     numbers, position = [], 0
     for _ in range(count):
         number, position = checkpoint.read_varint(data, position)
@@ -34,9 +34,9 @@ def read_varints(data, count):
 
 
 def reseal(damaged, index):
-    """Gives the blocks of a damaged index right checksums, to let it come further.
+    """Gives the blocks of a damaged index right checksums, so that the reader gets further.
 
-    index: the sound one, which tells where the blocks are.
+    index: the sound index, which says where the blocks are.
     """
     *_, offset, size = read_varints(index[-48:], 4)
     blocks = [read_varints(handle, 2) for _, handle in checkpoint.read_block(index, offset, size)]
@@ -48,7 +48,10 @@ def reseal(damaged, index):
 
 
 def read_or_refuse(path, index, hparams):
-    """Writes an index and reads it. Returns the message of the ValueError, None without one."""
+    """Writes an index and reads it.
+
+    Returns the message of the ValueError, or None if there is none.
+    """
     with open(path, "wb") as file:
         file.write(index)
     start = time.process_time()
@@ -63,7 +66,7 @@ def read_or_refuse(path, index, hparams):
 
 
 def damage(index, rng):
-    """The index with a few bytes overwritten, removed, inserted or copied elsewhere."""
+    """The index with a few bytes overwritten, removed or inserted, or single bits flipped."""
     damaged = bytearray(index)
     for _ in range(rng.choice([1, 1, 2, 3, 8])):
         start = rng.randrange(len(damaged) + 1)

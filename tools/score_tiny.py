@@ -1,21 +1,22 @@
-"""Prints how well a model knows a text, by gpt2.py's own forward pass: nats per character, and
-how many of the words that it makes are words of the text.
+"""Prints how well a model predicts a text, and how many of the words that it makes are real.
 
     python tools/score_tiny.py input.txt
 
-The text scored is the last tenth of the file's characters, which train_tiny.py never trains on.
-Its ids are cut into blocks of n_ctx, one after the other, with no overlap: in each block the
-model reads ids[i : i + n_ctx] and is scored on ids[i + 1 : i + n_ctx + 1], at every position, the
-first ones with little to go by included.
+gpt2.py itself runs the model. The text is the last tenth of the file's characters, on which
+train_tiny.py never trains. Its ids are cut into blocks of n_ctx, without overlap. In each block the
+model reads ids[i : i + n_ctx], and is scored on ids[i + 1 : i + n_ctx + 1]. Every position counts,
+also the first ones, where the model has read little.
 
     score = mean of -ln p(id) over all ids scored  *  number of ids  /  number of characters
 
-The mean stands for all ids of the tenth. Two kinds are not scored themselves: its first, which
-has nothing before it, and those at the end that fill no block.
+p(id) is the probability that the model gave to the id that came next. The mean stands for all ids
+of the text. Two kinds of ids are not scored themselves: the first id, which has none before it, and
+the ids at the end that do not fill a block. The score is per character, not per token, so that
+models with different tokenizers can be compared. Its unit is the nat, as ln is the natural
+logarithm. Lower is better.
 
-Per character and not per token, so that models with different tokenizers compare.
-
-The words are those of 8 samples of 1,000 tokens after "ROMEO:", at temperature 0.7.
+The words are those of 8 samples of 1,000 tokens after "ROMEO:", at temperature 0.7. A word is real
+if it occurs in the file.
 """
 
 import argparse
@@ -35,9 +36,9 @@ BATCH = 32  # blocks that go through the model together
 
 
 def losses(inputs, targets, params, n_head):
-    """-ln p of every target: [B, T] like the inputs.
+    """-ln p of every target: [B, T], like the inputs.
 
-    gpt2 returns the logits of the last position only, so the blocks go in a column at a time, and
+    gpt2 returns the logits of the last position only. So the blocks go in one column at a time, and
     the cache stands for the columns before.
     """
     cache = None
@@ -52,7 +53,7 @@ def losses(inputs, targets, params, n_head):
 
 
 def words(text):
-    """The words of a text, in small letters."""
+    """The words of a text, in lower case."""
     return re.findall("[a-z]+(?:'[a-z]+)*", text.lower())
 
 

@@ -13,8 +13,8 @@
     weights
        |  save under OpenAI's names       (TensorFlow)  ->  hparams.json, checkpoint, model.ckpt.*
 
-With --trial it trains on the first eight tenths, scores the ninth and writes nothing: to choose
-settings, so that the last tenth has no part in that either.
+With --trial, it trains on the first eight tenths, scores the ninth and writes nothing. This is for
+choosing the settings, so that the last tenth has no part in the choice either.
 """
 
 import argparse
@@ -36,10 +36,10 @@ STEPS = 4400
 BATCH = 16  # blocks of n_ctx tokens in one step
 LEARNING_RATE = 8e-3
 WARMUP = 100  # steps in which the learning rate climbs from 0
-FADING = 0.4  # the last part of the steps, in which it falls to 0 again
+FADING = 0.4  # the share of the steps, at the end, in which the learning rate falls to 0
 WEIGHT_DECAY = 0.1  # on the matrices of the blocks only
-DROPOUT = 0.1  # of the embeddings and of what each sublayer adds
-UNMERGE = 0.1  # chance to undo a merge, see `unmerge`
+DROPOUT = 0.1  # of the embeddings, and of what attention and the mlp add
+UNMERGE = 0.1  # the chance that a merge is undone: see `unmerge`
 SEED = 1
 
 # ---- Vocabulary ----------------------------------------------------------------------------
@@ -71,11 +71,12 @@ def vocabulary(tokenizer):
 
 
 def unmerge(ids, parts, chance):
-    """The same text in other tokens: twice, each merged token falls in two with this chance.
+    """The same text in other tokens: twice, each merged token is split in two with this chance.
 
     ids: [tokens]. parts: [V, 2], the two ids that each token was merged from.
-    A million parameters soon know 400,000 tokens by heart. Cut differently, they are new every
-    time, and the model learns how tokens are spelled: BPE-dropout (arXiv 1910.13267), simplified.
+    A model of a million parameters soon knows 400,000 tokens by heart. If the text is cut
+    differently, the tokens are new each time, and the model learns how they are spelled. This is
+    a simple form of BPE-dropout (arXiv 1910.13267).
     """
     for _ in range(2):
         undo = (ids >= 256) & (torch.rand(len(ids)) < chance)

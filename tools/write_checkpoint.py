@@ -1,10 +1,10 @@
-"""Writes a GPT-2 checkpoint in TensorFlow's format without TensorFlow: for tests, benchmarks.
+"""Writes a GPT-2 checkpoint in TensorFlow's format, without TensorFlow, for tests and benchmarks.
 
-    write_checkpoint("models/mine", hparams, tensors)    {variable name: array}, as stored
-    write_checkpoint("models/shape", hparams)            any size at once: all weights 0, and the
-                                                         data file a hole that takes no disk
+    write_checkpoint("models/mine", hparams, tensors)    tensors: {variable name: array}
+    write_checkpoint("models/shape", hparams)            all weights are 0, and the data file is
+                                                         sparse: it takes no room on the disk
 
-This is the way back from what checkpoint.py reads; the format is drawn there.
+checkpoint.py reads such files, and explains the format.
 """
 
 import json
@@ -27,7 +27,10 @@ RESTART_INTERVAL = 16
 
 
 def varint(number):
-    """A number in 7 bits a byte, the lowest first; the highest bit: more bytes follow."""
+    """A whole number in 7 bits per byte, the lowest bits first.
+
+    The top bit says that more bytes follow.
+    """
     encoded = b""
     while number >= 128:
         encoded += bytes([number & 127 | 128])
@@ -36,14 +39,14 @@ def varint(number):
 
 
 def field(number, value):
-    """One field of a protobuf message: a varint for an int, else bytes with their length."""
+    """One field of a protobuf message. An int becomes a varint. Bytes get their length in front."""
     if isinstance(value, int):
         return varint(number << 3 | checkpoint.VARINT) + varint(value)
     return varint(number << 3 | checkpoint.BYTES) + varint(len(value)) + value
 
 
 def tensor_entry(dtype, shape, offset, size, crc32c, shard_id=0):
-    """A BundleEntryProto; protobuf leaves out numbers that are 0."""
+    """The message that describes a tensor (BundleEntryProto). Numbers that are 0 are left out."""
     dims = b"".join(field(2, field(1, n)) for n in shape)
     numbers = {3: shard_id, 4: offset, 5: size}
     return (
@@ -56,7 +59,7 @@ def tensor_entry(dtype, shape, offset, size, crc32c, shard_id=0):
 
 
 def block(entries):
-    """A block of sorted (key, value) pairs, every 16th key whole."""
+    """A block of sorted (key, value) pairs. Every 16th key is written whole."""
     data, restarts, last_key = b"", [], b""
     for i, (key, value) in enumerate(entries):
         if i % RESTART_INTERVAL == 0:
@@ -91,8 +94,8 @@ def table(entries, block_size=2**18):
         handles.append(varint(len(data)) + varint(len(part)))
         data += part + trailer(part)
     *data_handles, metaindex = handles
-    # The key in front of a block's handle need not be in the block, only not be before its last
-    # key. LevelDB saves bytes by a short one at the end of the table.
+    # The key beside a block's handle need not be a key of the block. It only must not come before
+    # the block's last key. At the end of the table, LevelDB uses a short one, to save bytes.
     last_keys = [pairs[-1][0] for pairs in blocks]
     last_keys[-1] = bytes([last_keys[-1][0] + 1])
     index = block(list(zip(last_keys, data_handles)))
@@ -103,8 +106,8 @@ def table(entries, block_size=2**18):
 def write_checkpoint(folder, hparams, tensors=None, prefix="model.ckpt", block_size=2**18):
     """Writes hparams.json, checkpoint, <prefix>.index and the data file into `folder`.
 
-    tensors: dict of variable name -> array as stored, matrices [1, in, out]. Without it every
-    weight of a model of that size is 0, the data file is sparse and checksums are not computed.
+    tensors: dict of variable name -> array, with matrices as [1, in, out]. Without `tensors`, every
+    weight is 0, the data file is sparse, and the checksums are not computed.
     """
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "hparams.json"), "w", encoding="utf-8", newline="\n") as file:

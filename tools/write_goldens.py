@@ -1,4 +1,4 @@
-"""Writes tests/goldens/transformers.npz: logits of Hugging Face's GPT-2 for the test checkpoint.
+"""Writes tests/goldens/transformers.npz: the logits of transformers for the test checkpoint.
 
     pip install -r requirements-dev.txt -r tests/live/requirements-torch.txt
     python tools/write_goldens.py

@@ -3,13 +3,12 @@
     pip install -r tests/live/requirements-torch.txt
     python tools/write_huggingface.py
 
-The weights are random numbers, nobody's work. The tests read the folder without transformers and
-compare with `small.npz` beside it: ids, logits and a greedy continuation, all made by
-transformers. The tokenizer has two added tokens, and the embedding table has more rows than the
-tokenizer has tokens.
+The weights are random numbers. The tests read the folder without transformers and compare with
+`small.npz` beside it: ids, logits and a greedy continuation, all made by transformers. The
+tokenizer has two added tokens, and the embedding table has more rows than the tokenizer has tokens.
 
-The tests and the benchmark write files of their own with `write_safetensors`, which needs neither
-transformers nor safetensors. The format is drawn in huggingface/tensors.py.
+The tests write files of their own with `write_safetensors`, which needs neither transformers nor
+safetensors. The format is explained in huggingface/tensors.py.
 """
 
 import json
@@ -29,9 +28,9 @@ TEXT = "The hen and the<|user|>ring <pad>thing, naïve\n \n日本<|endoftext|> 1
 def write_safetensors(path, tensors, n_spaces=None):
     """Writes a file in the safetensors format.
 
-    tensors: dict of name -> (dtype, array), such as ("F32", a float32 array); BF16 is written
-    from uint16. n_spaces: how many spaces end the header. Without it the data begins at a
-    multiple of 8 bytes.
+    tensors: dict of name -> (dtype, array), such as ("F32", a float32 array). For BF16, the array
+    is uint16. n_spaces: how many spaces end the header. Without it, there are as many as let the
+    data begin at a multiple of 8 bytes.
     """
     header, end = {"__metadata__": {"format": "pt"}}, 0
     for name, (dtype, array) in tensors.items():
@@ -62,7 +61,7 @@ def small_tokenizer():
 
 
 def random_model(n_vocab, end_of_text, seed=0, scale=0.5, **sizes):
-    """A GPT-2 whose weights are random, and large enough for every token to differ."""
+    """A GPT-2 with random weights. They are large, so that the logits differ clearly."""
     import torch
     import transformers
 

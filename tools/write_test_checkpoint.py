@@ -3,10 +3,10 @@
     pip install -r tools/requirements.txt
     python tools/write_test_checkpoint.py
 
-The tests read the checkpoint back without TensorFlow and compare it, bit for bit, with
-`small.npz` beside the folder, which NumPy wrote from the same arrays. Every size of the model
-is different from every other, so that no two axes can be mistaken for one another, and the
-checkpoint also holds what a training run leaves in it: a step counter and an Adam slot.
+The tests read the checkpoint without TensorFlow and compare it, bit for bit, with `small.npz`
+beside the folder, which NumPy wrote from the same arrays. No two sizes of the model are equal, so
+no axis can be mistaken for another. The checkpoint also holds what a training run leaves in it: a
+step counter and an Adam slot.
 """
 
 import json
@@ -20,7 +20,7 @@ MERGES = ["Ġ t", "h e", "Ġ a", "Ġt he", "i n", "r e", "o n", "e r", "Ġa n", 
 
 
 def random_tensors(hparams, rng):
-    """Returns {variable name: float32 array} for every variable of a GPT-2 of that size."""
+    """A dict of variable name -> float32 array, with every variable of a GPT-2 of this size."""
     n_vocab, n_ctx, n_embd = hparams["n_vocab"], hparams["n_ctx"], hparams["n_embd"]
     shapes = {"model/wte": [n_vocab, n_embd], "model/wpe": [n_ctx, n_embd]}
     norms = ["model/ln_f"]
@@ -58,10 +58,10 @@ def save_with_tensorflow(folder, tensors):
 
 
 def byte_alphabet():
-    """Returns the 256 characters that stand for bytes, in the order of their token ids.
+    """The 256 characters that stand for bytes, in the order of their token ids.
 
-    The 188 bytes that print stand for themselves and come first; the others, in order, are
-    shown as the characters from U+0100 on.
+    The 188 printable bytes come first and stand for themselves. The others follow, as the
+    characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     n_others = 256 - len(printable)

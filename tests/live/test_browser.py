@@ -79,10 +79,7 @@ def background(page):
 
 
 def test_all_parts_are_there(visit):
-    """There are six chapters with headings and a fold for each function.
-
-    Every picture is decoded.
-    """
+    """There are six chapters, a fold for each function, and every picture is decoded."""
     page = visit()
     assert page.locator("main > section > h2").count() == 6
     functions = [name for name in dir(gpt2) if f"def {name}(" in Path(gpt2.__file__).read_text()]
@@ -169,7 +166,7 @@ def weights_of(layer, head):
 
 
 def test_a_number_is_read_by_mouse_finger_and_key(visit):
-    """It is an attention weight of a head, in row 3 and column 1, as the program computes it."""
+    """The number is the attention weight in row 3 and column 1 that the program computes."""
     weight = f"{weights_of(2, 0)[3, 1]:.2g}"
     for is_touch in (False, True):
         page = visit(has_touch=is_touch)
@@ -206,9 +203,9 @@ def test_a_number_is_read_from_a_picture_in_panels(visit):
 
 
 def test_the_page_suits_light_dark_and_paper(visit):
-    """It is light, or dark with light letters.
+    """The page is light, or dark with light letters.
 
-    On paper it is white, with every function unfolded.
+    On paper it is white, with all functions unfolded.
     """
     assert brightness(background(visit())) > 240
     dark = visit(color_scheme="dark")

@@ -64,7 +64,7 @@ def check_the_same(folder, text=TEXT, n_greedy=40):
 @pytest.mark.parametrize("n_vocab", [None, 320], ids=["as many rows as tokens", "more rows"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_models_that_save_pretrained_writes_give_the_same(tmp_path, dtype, n_vocab):
-    """They have three precisions, added tokens, and sometimes more rows in wte than tokens."""
+    """Models in three precisions are tried, with added tokens, and with more rows than tokens."""
     save(tmp_path / "mine", getattr(torch, dtype), n_vocab)
     check_the_same(tmp_path / "mine")
 
@@ -170,7 +170,7 @@ def test_added_tokens_are_found_where_theirs_are(tmp_path, added, special):
 
 
 def test_openais_vocabulary_gives_the_same_ids(tmp_path, vocabulary_folder):
-    """It is read from OpenAI's files under the Hub's names, and from what transformers saves."""
+    """This holds for OpenAI's files under the Hub's names, and for what transformers saves."""
     shutil.copy(vocabulary_folder / "encoder.json", tmp_path / "vocab.json")
     shutil.copy(vocabulary_folder / "vocab.bpe", tmp_path / "merges.txt")
     write_model(tmp_path, 50257)
@@ -204,7 +204,7 @@ def test_tokenizer_that_adds_to_a_text_is_refused(tmp_path, setting):
 
 
 def test_tokenizer_larger_than_the_model_is_refused(tmp_path):
-    """This happens if a token was added and the model was not resized."""
+    """A token was added here, but the model was not resized."""
     tokenizer = small_tokenizer()
     write_model(tmp_path, len(tokenizer) - 1)
     tokenizer.save_pretrained(tmp_path)

@@ -96,7 +96,7 @@ def test_tensorflow_finds_the_same_arrays(folder):
 
 
 def test_tensorflow_reads_what_our_writer_writes(tmp_path):
-    """It also reads an index of many blocks."""
+    """TensorFlow also reads an index of many blocks."""
     import tensorflow as tf
 
     tensors = random_tensors(HPARAMS, np.random.default_rng(0))

@@ -125,7 +125,7 @@ def test_a_cache_can_be_continued_twice():
 
 
 def test_weights_and_ids_are_only_read():
-    """They may be read-only arrays. The weights of a checkpoint that is mapped into memory are."""
+    """Read-only arrays are enough. A checkpoint that is mapped into memory has such weights."""
     params, ids = copy.deepcopy(PARAMS), IDS.copy()
     for array in [*arrays_in(params), ids]:
         array.flags.writeable = False

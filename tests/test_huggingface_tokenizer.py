@@ -30,12 +30,12 @@ def as_two_files(folder):
 
 
 def write_with_decoder(folder):
-    """As transformers 4.34 and later write it without tokenizer.json."""
+    """Writes the tokenizer as transformers 4.34 and later do without tokenizer.json."""
     change(folder, "tokenizer_config.json", added_tokens_decoder=as_two_files(folder))
 
 
 def write_with_own_file(folder):
-    """As earlier versions wrote it."""
+    """Writes the tokenizer as earlier versions of transformers did."""
     added = as_two_files(folder)
     write(folder, "added_tokens.json", {added[id]["content"]: id for id in added if id > 268})
     write(folder, "special_tokens_map.json", {"eos_token": "<|endoftext|>", "pad_token": "<pad>"})
@@ -43,7 +43,7 @@ def write_with_own_file(folder):
 
 
 def write_old_tokenizer_json(folder):
-    """As the folders of OpenAI's models on the Hub have it."""
+    """Writes tokenizer.json as the folders of OpenAI's models on the Hub have it."""
     content = read(folder, "tokenizer.json")
     content["model"]["merges"] = [" ".join(merge) for merge in content["model"]["merges"]]
     for key in ("type", "byte_fallback", "ignore_merges"):
@@ -54,7 +54,7 @@ def write_old_tokenizer_json(folder):
 
 
 def write_without_version(folder):
-    """A merges.txt without its first line, and with Windows' line ends."""
+    """Writes merges.txt without its first line, and with the line ends of Windows."""
     write_with_decoder(folder)
     lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")[1:]
     (folder / "merges.txt").write_bytes("\r\n".join(lines).encode())

@@ -158,6 +158,10 @@ def test_attention_rows_add_up_to_one(page, ids, new_ids):
 
 
 def test_the_last_row_of_the_lens_is_the_answer_of_the_model(page):
+    """The lens shows what the model would answer after each layer.
+
+    Its last row is the real answer.
+    """
     best, last = page.rows("New token 1"), page.rows("Step 1")[-1]
     assert last[0] == "after layer 5"
     assert last[5:8] == [row[0].removesuffix(" drawn") + row[3] for row in best[:3]]
@@ -224,8 +228,8 @@ def test_words_fit_the_numbers(tmp_path, monkeypatch):
     assert "(logit + 96.09) / 0.7" in text_of(page.root)
 
 
-def test_a_text_that_outgrows_the_window(tmp_path):
-    """64 tokens fill the window of this model; the second step starts from the last half."""
+def test_a_text_may_outgrow_the_window(tmp_path):
+    """64 tokens fill the window of this model. The second step starts from the last half."""
     prompt = "0123456789" * 6 + "abcd"
     page = write(tmp_path, prompt, model_size="small", models_dir=GOLDEN_MODELS, seed=2)
     assert len(page.all("ol", "tokens")[0]) > 64

@@ -35,7 +35,7 @@ def run(words, folder=ROOT, **options):
 
 
 def test_it_is_short():
-    """Under 100 lines, none too wide to read in a terminal."""
+    """The README has under 100 lines, and none is too wide to read in a terminal."""
     lines = README.splitlines()
     assert len(lines) < 100
     assert max(len(line) for line in lines if not line.startswith("|")) <= 110
@@ -112,7 +112,7 @@ def test_it_says_how_long_gpt2_is():
 
 
 def test_the_table_names_every_file():
-    """Each module at the top and each package is in the table of what to read, and no other."""
+    """The table of what to read has each module at the top, each package, and nothing else."""
     rows = [line.split("|")[1] for line in README.splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall("`(.+?)`", row)}
     packages = {f"{path.parent.name}/" for path in ROOT.glob("*/__init__.py")}

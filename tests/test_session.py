@@ -137,7 +137,7 @@ def test_line_that_the_terminal_cuts_is_refused(start):
 
 @pytest.mark.parametrize("signum, status", [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_a_session(model, signum, status):
-    """They end it at the question and while a text is made. The text made so far is not lost."""
+    """A signal ends the session at the question and while a text is made. No text is lost."""
     terminal = model.start("hey", "--n_tokens_to_generate", "3")
     terminal.read_until(QUESTION)
     time.sleep(0.2)  # a signal that comes just before readline begins to wait, waits for a key

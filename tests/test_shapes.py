@@ -165,7 +165,7 @@ def letters_of(call, sizes, legend):
 
 
 def fits(form, shape, letters):
-    """Whether a shape has this form; learns the letters that it meets for the first time."""
+    """Whether a shape has this form. Learns the letters that it meets for the first time."""
     if "..." in form:
         assert form[0] == "...", f"{form}: the dots come first"
         form = form[1:]

@@ -48,7 +48,7 @@ def test_its_files_are_right(capsys):
 
 
 def test_it_is_as_small_as_its_card_says(tiny):
-    """The card's number of parameters is right. wte is counted once, since it is stored once."""
+    """The card's number of parameters is right. wte is stored once, so it is counted once."""
     _, _, params = tiny
     sizes = []
     weights.map_tree(lambda _, shape: sizes.append(np.prod(shape)), weights.shapes_of(tiny[1]))

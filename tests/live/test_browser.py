@@ -104,6 +104,7 @@ def test_nothing_is_wider_than_the_window(visit, width):
 
 @pytest.mark.parametrize("width", [420, 1300, 1440, 1536])
 def test_no_head_stands_in_a_row_alone(visit, width):
+    """The pictures of a layer's attention heads are in rows of two or four."""
     page = visit({"width": width, "height": 900})
     tops = "all => all.map(e => Math.round(e.getBoundingClientRect().top))"
     rows = collections.Counter(page.locator("#heads figure").evaluate_all(tops))

@@ -173,7 +173,7 @@ def as_prompt(word):
 def too_many(words, prompt, word):
     """What is wrong with a word that belongs to no flag, and is not the prompt either."""
     if prompt is None:
-        return f"there is a word too many: {shown(word)}"
+        return f"{shown(word)} is a word too many: leave it out"
     if prompt[:1] in (*QUOTES,) and any(other[-1:] in (*QUOTES,) for other in words):
         return (
             f"{shown(prompt)} begins with a quotation mark that this shell does not know: "

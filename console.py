@@ -213,7 +213,7 @@ def run(function):
     status = 0
     try:
         if sys.stdout is None:
-            raise OSError("standard output is closed, so there is nowhere to print the text")
+            raise OSError("standard output is closed, so there is nowhere to print to")
         try:
             function()
         except SystemExit as exit:
@@ -238,7 +238,7 @@ def report(error):
         drop(sys.stdout)
         return 0
     if isinstance(error, MemoryError):
-        say("out of memory: try a smaller model, or a smaller batch_size")
+        say("out of memory: close other programs, or try a smaller model or batch_size")
         return 1
     if isinstance(error, ImportError):
         say(missing(error))
@@ -247,8 +247,8 @@ def report(error):
         cause = "{}: {}".format(type(error).__name__, error)
         say("{} cannot import a module: {}".format(sys.executable, cause[:300]))
         return 1
-    if is_empty_package(getattr(error, "obj", None)):  # what an AttributeError is about
-        cause = "its __init__.py is missing or cannot be read"
+    if is_empty(getattr(error, "obj", None)):  # what an AttributeError is about
+        cause = "its file is empty, or cannot be read"
         say("{} cannot import {}: {}".format(sys.executable, error.obj.__name__, cause))
         return 1
     if isinstance(error, (OSError, ValueError)):
@@ -282,9 +282,15 @@ def comes_from_import(error):
     )
 
 
-def is_empty_package(module):
-    """Whether a module is a package of which Python has seen the folder, but no __init__.py."""
-    return hasattr(module, "__path__") and getattr(module, "__file__", None) is None
+def is_empty(module):
+    """Whether this is a module in which nothing is defined.
+
+    That is so if its file is empty, or if Python has seen the folder of a package but has not been
+    able to see its __init__.py.
+    """
+    is_module = isinstance(module, type(sys))
+    is_folder = hasattr(module, "__path__") and getattr(module, "__file__", None) is None
+    return is_module and (is_folder or all(name.startswith("__") for name in vars(module)))
 
 
 def is_ours(path):
@@ -318,7 +324,8 @@ def missing(error):
     name = error.name or "a module"
     requirements = requirements_with(name)
     if requirements is None:  # a part of a package that is damaged, or of Python
-        return "{} cannot import {}: {}".format(sys.executable, name, str(error)[:300])
+        cause = " ".join(str(error.__cause__ or error).split())  # NumPy's own message is long
+        return "{} cannot import {}: {}".format(sys.executable, name, cause[:300])
     return "the package {} is missing: in {}, run `{} -m pip install -r {}`".format(
         name, FOLDER, sys.executable, requirements
     )

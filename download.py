@@ -346,9 +346,12 @@ def fetch(folder, names, all_names, expected_size, check, instead):
                 try:
                     fetch_file(url, login, path, size, lambda part: check(name, part), bar)
                 except requests.RequestException as error:
-                    problem = f"cannot download {url}: {root_cause(error)}"
+                    problem = f"cannot download {url}: {root_cause(error).rstrip('. ')}"
                     again = "Check the connection and try again"
-                    raise OSError(f"{problem}. {again}, or {remedy}") from None
+                    if isinstance(error, requests.HTTPError):
+                        again = "Try again later"
+                    kept = "What has come is kept. " if size_of(f"{path}.part") else ""
+                    raise OSError(f"{problem}. {kept}{again}, or {remedy}") from None
                 except OSError as error:
                     if os.path.isfile(path):
                         continue  # without locks, another process was faster

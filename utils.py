@@ -9,6 +9,15 @@ A model is a folder, in one of two formats: OpenAI's (openai_files.py) or Huggin
 (huggingface/). Both modules have the same functions, and `reader_of` chooses between them.
 """
 
+if __name__ == "__main__":  # Every program here begins like this: console.py says why.
+    import os
+    import sys
+
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+    import console
+
+    console.prepare()
+
 import contextlib
 import difflib
 import gc
@@ -16,12 +25,6 @@ import json
 import os
 import sys
 from pathlib import Path
-
-if __name__ == "__main__":  # Every program here begins like this: console.py says why.
-    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-    import console
-
-    console.prepare()
 
 import console
 import huggingface
@@ -34,7 +37,8 @@ usage: python utils.py download MODEL [--models_dir DIR]
        python utils.py verify MODEL [--models_dir DIR]
 
   download
-      Downloads a model before its first use, and checks it.
+      Downloads a model now, so that its first use need not wait. If it is here already, checks
+      that it can be used.
   verify
       Checks all files of a model that is here.
   MODEL
@@ -56,7 +60,7 @@ examples:
 MODELS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
 MODEL_SIZES = ("124M", "355M", "774M", "1558M")  # OpenAI's, which can be downloaded
 BUNDLED = "tiny"  # the model that comes with this program, in MODELS_DIR
-RESTORE = "restore it with `git checkout models/tiny`"
+RESTORE = f'restore it with `git -C "{os.path.dirname(MODELS_DIR)}" checkout models/tiny`'
 
 # OpenAI counted the parameters anew, and renamed its models.
 OLD_NAMES = {"117M": "124M", "345M": "355M", "762M": "774M", "1542M": "1558M"}
@@ -81,18 +85,25 @@ def check_model_size(model_size, models_dir):
     if is_model(models_dir) and (last == model_size or model_size not in MODEL_SIZES):
         raise CallError(
             f"{models_dir} is itself the folder of a model, and --models_dir names the folder "
-            f'that holds it: write --models_dir="{parent}" --model_size="{last}"'
+            f'that holds it: write --models_dir="{parent}", and choose the model {last}'
         )
     if model_size in MODEL_SIZES:
         return
     if model_size in OLD_NAMES:
         name = OLD_NAMES[model_size]
-        raise CallError(f"{model_size} is now called {name}: use --model_size {name}")
+        raise CallError(f"the model {model_size} is now called {name}: use this name")
     if model_size.lower() in OTHER_NAMES:
         name = OTHER_NAMES[model_size.lower()]
-        raise CallError(f"{model_size} is called {name} here: use --model_size {name}")
+        raise CallError(f"the model {model_size} is called {name} here: use this name")
     if model_size == BUNDLED:
         raise CallError(where_bundled_is(models_dir))
+    path = os.path.abspath(os.path.expanduser(model_size))
+    parent, last = os.path.split(path)
+    if not is_one_name and (is_model(path) or parent == models_dir):
+        raise CallError(
+            f"{shown(model_size)} is a path, but a model is chosen by its name: choose the model "
+            f'{last}, with --models_dir="{parent}"'
+        )
     huggingface.check_no_hub_name(model_size, models_dir)
     which = which_there_are(model_size, models_dir)
     raise CallError(f"there is no model {shown(model_size)}: {which}")
@@ -105,7 +116,8 @@ def check_access(folder):
     """
     for path in (folder, *map(str, Path(folder).parents)):
         if os.path.exists(path) and not os.path.isdir(path):
-            raise CallError(f"{path} is a file, not a folder: choose a folder with --models_dir")
+            where = "a model" if path == folder else "--models_dir"
+            raise CallError(f"{path} is a file, but {where} has to be a folder: choose another")
     try:
         os.stat(os.path.join(folder, "checkpoint"))  # any name would do, to see if that is allowed
     except PermissionError as error:
@@ -189,8 +201,8 @@ def ensure_files(folder, names):
         return False
     if not can_be_downloaded(folder):
         are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
-        add = f"Add {them}, or choose another model with --model_size"
-        add = RESTORE.capitalize() if is_bundled(folder) else add
+        add = f"Add {them}, or choose another model"
+        add = RESTORE[0].upper() + RESTORE[1:] if is_bundled(folder) else add
         raise ValueError(
             f"the model in {folder} is incomplete: {', '.join(missing)} {are} missing. {add}"
         )
@@ -275,7 +287,7 @@ def advising_to_verify(folder):
     except OSError as error:
         # An error of the disk, while a file that is already open is read, does not name the file.
         path, reason = error.filename or f"a file in {folder}", error.strerror or error
-        advice = "Fix that, or choose another model with --model_size"
+        advice = "Fix that, or choose another model"
         raise OSError(f"cannot read {path}: {reason}. {advice}") from None
     except ValueError as error:
         if is_bundled(folder):
@@ -380,11 +392,21 @@ def verify(model_size, models_dir=MODELS_DIR):
             failed[name], result = "cannot be read", f"not checked: {console.in_words(error)}"
         except ValueError as error:
             failed[name], result = "is wrong", f"WRONG: {error}"
-        console.write(f"{name:<31}{n_bytes:>14,} bytes  {result}\n")
-    total = total_line(len(names) - len(failed), names, reader.without_checksum(folder))
-    remedy = f"; {RESTORE}" if failed and is_bundled(folder) else ""
-    console.write(f"{model_size}: {total}{remedy}\n")
+        write_line(f"{name:<31}{n_bytes:>14,} bytes  {result}")
+    if failed:
+        total = failed_line(folder, list(failed), len(names))
+    else:
+        total = passed_line(names, reader.without_checksum(folder))
+    write_line(f"{model_size}: {total}")
     return not failed
+
+
+def write_line(line):
+    """Writes a line to standard output. If its reader, such as `head`, has gone, nothing fails."""
+    try:
+        console.write(line + "\n")
+    except BrokenPipeError:
+        console.drop(sys.stdout)
 
 
 def check_has_files(folder, names):
@@ -402,17 +424,27 @@ def check_has_files(folder, names):
     )
 
 
-def total_line(n_good, names, unsure):
-    """The last line of `verify`, which claims no more than was checked.
+def passed_line(names, unsure):
+    """The last line of `verify` if no file failed. It claims no more than was checked.
 
     unsure: those of the files `names` that have no checksum, so that damage may go unnoticed.
     """
-    files = f"{n_good} of {len(names)} files"
     if not unsure:
-        return f"{files} {'is' if n_good == 1 else 'are'} right"
+        return f"{len(names)} of {len(names)} files are right"
     which = f"{', '.join(unsure[:-1])} and {unsure[-1]} have no checksum"
     which = "none of them has a checksum" if unsure == names else which
-    return f"no damage found in {files} ({which})"
+    return f"no damage found in {len(names)} of {len(names)} files ({which})"
+
+
+def failed_line(folder, failed, n_files):
+    """The last line of `verify` if some files failed: which ones, and what to do."""
+    found = f"{len(failed)} of {n_files} files did not pass: {', '.join(failed)}"
+    if is_bundled(folder):
+        return f"{found}; {RESTORE}"
+    remedy = "put good ones in their place"
+    if can_be_downloaded(folder):
+        remedy = f"delete what is wrong; {call_of('download', folder)} downloads what is missing"
+    return f"{found}; {remedy}"
 
 
 def main(command=None, model_size=None, models_dir=None):
@@ -421,20 +453,26 @@ def main(command=None, model_size=None, models_dir=None):
     Raises ValueError for a wrong call and for what is wrong with the model, OSError if a file
     cannot be read or downloaded.
     """
-    if command not in ("download", "verify") or model_size is None:
-        given = " ".join(word for word in (command, model_size) if word is not None)
-        wrong = f", not {shown(given)}" if given else ""
+    if command not in ("download", "verify"):
+        wrong = "" if command is None else f"there is no command {shown(command)}: "
         raise CallError(
-            "write download or verify and the name of a model, as in "
-            f"`python utils.py verify 124M`{wrong}"
+            f"{wrong}write download or verify, and the name of a model, as in `python utils.py "
+            "verify 124M`"
         )
+    if model_size is None:
+        raise CallError(f"{command} which model? Write `python utils.py {command} 124M`, say")
     models_dir = MODELS_DIR if models_dir is None else models_dir
     folder = folder_of(model_size, models_dir)
     if command == "verify":
         sys.exit(not verify(model_size, models_dir))
     # To load a model is to download what is missing, and to check that gpt2.py can run it. What was
-    # loaded is not needed here.
+    # loaded is not needed here. The small files may have been here already, so they are compared
+    # with what is published, too.
     load_encoder_hparams_and_params(model_size, models_dir)
+    reader = reader_of(folder)
+    with advising_to_verify(folder):
+        for name in reader.files(folder)[:-1]:
+            reader.check_file(folder, name)
     console.write(f"{model_size} is in {folder}\n")
 
 

@@ -59,6 +59,8 @@ MAX_TOKENS = 64  # of a prompt: the page shows each of them many times
 SHORT_TEXT = 32  # tokens: all layers of a small model still fit on a page of 2 MB
 MAX_NEW_TOKENS = 32
 TOP_K, TOP_P, SEED = 40, 0.9, 1  # unless the call says otherwise
+STREAMS = {f"{folder}/fd/{i}": i for folder in ("/dev", "/proc/self") for i in (1, 2)}
+STREAMS |= {"/dev/stdout": 1, "/dev/stderr": 2}
 
 HELP = """\
 usage: python walkthrough.py "PROMPT" [--OPTION VALUE ...]
@@ -198,6 +200,15 @@ def layer_rules(layers):
 # ---- The command line ----------------------------------------------------------------------
 
 
+def check_layer(layer):
+    """Raises checks.CallError if this names no layers, whatever model it is."""
+    number = "[1-9][0-9]{0,3}"
+    if layer is not None and not re.fullmatch(f"all|{number}(,{number})*", str(layer)):
+        raise checks.CallError(
+            f"layer must be all, or numbers of layers, such as 1,6,12, not {checks.shown(layer)}"
+        )
+
+
 def chosen_layers(layer, n_layer, n_tokens):
     """The layers to show in full, as a list of numbers from 0. Raises checks.CallError.
 
@@ -208,13 +219,14 @@ def chosen_layers(layer, n_layer, n_tokens):
         return list(range(n_layer)) if is_small else [0, n_layer - 1]
     if str(layer) == "all":
         return list(range(n_layer))
-    words = str(layer).split(",")
-    if not all(re.fullmatch("[0-9]{1,4}", w) and 1 <= int(w) <= n_layer for w in words):
+    check_layer(layer)
+    numbers = {int(word) for word in str(layer).split(",")}
+    if max(numbers) > n_layer:
         raise checks.CallError(
-            f"layer must be all, or layer numbers from 1 to {n_layer}, such as 1,{n_layer}, "
+            f"layer must be all, or numbers from 1 to {n_layer}, such as 1,{n_layer}, "
             f"not {checks.shown(layer)}"
         )
-    return sorted({int(word) - 1 for word in words})
+    return sorted(number - 1 for number in numbers)
 
 
 def main(
@@ -239,6 +251,7 @@ def main(
         raise checks.CallError(
             f"n_tokens_to_generate can be at most {MAX_NEW_TOKENS} on a page, not {n_tokens}"
         )
+    check_layer(layer)
     is_random = checks.number("temperature", temperature) > 0
     given_k = checks.integer("top_k", top_k, lowest=0)
     given_p = checks.fraction("top_p", top_p)
@@ -285,10 +298,20 @@ def main(
 def check_output(path):
     """Raises CallError where no file can be written, before anything slow starts."""
     folder = os.path.dirname(path) or "."
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise checks.CallError(f"output: {checks.shown(folder)} is a file, not a folder")
     if not os.path.isdir(folder):
-        raise checks.CallError(f"output: the folder {checks.shown(folder)} does not exist")
+        raise checks.CallError(
+            f"output: the folder {checks.shown(folder)} does not exist: create it, or choose "
+            "another file with --output"
+        )
     if os.path.isdir(path):
         raise checks.CallError(f"output {checks.shown(path)} is a folder: name a file in it")
+    if path in STREAMS:
+        try:
+            os.fstat(STREAMS[path])
+        except OSError:
+            raise checks.CallError(f"output: {path} is closed") from None
     if is_device(path):
         return
     try:  # this finds out what goes wrong, from missing rights to too long a name
@@ -298,17 +321,18 @@ def check_output(path):
         os.remove(part)
     except OSError as error:
         raise checks.CallError(
-            f"cannot write into the folder of output {checks.shown(path)} ({error.strerror}): "
-            f"choose another with --output"
+            f"cannot create output {checks.shown(path)} ({error.strerror}): choose another file "
+            "with --output"
         ) from None
 
 
 def is_device(path):
     """Whether `path` is a pipe, a terminal or the like, which no new file can replace.
 
-    /dev/stdout counts as one even where it leads to a file: that file may hold more than the page.
+    A standard stream counts as one even where it leads to a file: that file may hold more than the
+    page.
     """
-    return path == "/dev/stdout" or os.path.exists(path) and not os.path.isfile(path)
+    return path in STREAMS or os.path.exists(path) and not os.path.isfile(path)
 
 
 def part_of(path):
@@ -322,7 +346,8 @@ def write_whole(path, text):
     is_file = not is_device(path)
     part = part_of(path) if is_file else path
     try:
-        with open(os.dup(1) if path == "/dev/stdout" else part, "w", encoding="utf-8") as file:
+        where = os.dup(STREAMS[path]) if path in STREAMS else part
+        with open(where, "w", encoding="utf-8") as file:
             if is_file:
                 with contextlib.suppress(OSError):  # there is no older page, or no such right
                     shutil.copymode(path, part)
@@ -340,5 +365,6 @@ def write_whole(path, text):
 
 
 if __name__ == "__main__":
-    sys.stdout = sys.stdout or sys.stderr  # it may be closed, since the page goes into a file
+    # Standard output may be closed, since the page goes into a file.
+    sys.stdout = sys.stdout or sys.stderr or open(os.devnull, "w", encoding="utf-8")
     cli.run(main, HELP)

@@ -425,7 +425,16 @@ def test_a_package_without_its_init_file_is_one_line(tmp_path, process):
         (tmp_path / name).mkdir()
     status, out, err = process("ROMEO:", python=["-S"], PYTHONPATH=str(tmp_path))
     assert (status, out) == (1, "")
-    assert "its __init__.py is missing or cannot be read" in err and err.count("\n") == 1
+    assert "fire: its file is empty, or cannot be read" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["numpy", "regex", "fire"])
+def test_a_package_whose_file_is_empty_is_one_line(name, tmp_path, process):
+    """Such a file is left behind if the disk was full while the package was installed."""
+    (tmp_path / f"{name}.py").touch()
+    status, out, err = process("ROMEO:", *TWELVE, PYTHONPATH=str(tmp_path))
+    assert (status, out) == (1, "")
+    assert f"cannot import {name}: its file is empty" in err and err.count("\n") == 1
 
 
 def test_a_bug_keeps_its_traceback():

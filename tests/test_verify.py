@@ -74,7 +74,7 @@ def test_a_flipped_bit_in_a_tensor_is_found(name, model, capsys):
     result, lines, total = verify(model, capsys)
     assert result is False
     assert f"WRONG: {model / DATA_FILE} is damaged: {name} does not match its checksum" in lines[-1]
-    assert total == f"small: no damage found in 5 of 6 files {UNSURE}"
+    assert total == f"small: 1 of 6 files did not pass: {DATA_FILE}; put good ones in their place"
 
 
 def test_a_hole_of_zeros_is_found(model, capsys):
@@ -123,7 +123,8 @@ def test_openais_names_are_held_to_what_is_published(model, capsys):
     assert result is False
     assert "ok: names model.ckpt, published SHA-256" in lines[0]
     assert "WRONG" in lines[1] and "has 83 bytes, but the published file has 90" in lines[1]
-    assert total == "124M: 1 of 6 files is right"
+    assert total.startswith("124M: 5 of 6 files did not pass: hparams.json, encoder.json, ")
+    assert "; delete what is wrong; `python utils.py download 124M --models_dir=" in total
 
 
 def test_the_hashes_of_the_bundled_model_are_in_the_program(capsys):
@@ -153,7 +154,7 @@ def test_a_change_that_fits_the_other_files_is_found_in_the_bundled_model(
     result, lines, total = verify(tmp_path / "tiny", capsys)
     assert result is False
     assert "does not have the published SHA-256" in lines[openai_files.FILES.index(name)]
-    assert total.endswith("; restore it with `git checkout models/tiny`")
+    assert total.endswith(f'; restore it with `git -C "{ROOT}" checkout models/tiny`')
 
 
 @pytest.mark.parametrize("name", ["vocab.bpe", DATA_FILE])
@@ -171,7 +172,7 @@ def test_a_file_that_cannot_be_read_is_not_called_wrong(name, model, capsys, mon
     assert result is False
     line = lines[openai_files.FILES.index(name)]
     assert line.endswith(f"not checked: Permission denied: {model / name}")
-    assert total == f"small: no damage found in 5 of 6 files {UNSURE}"
+    assert total.startswith(f"small: 1 of 6 files did not pass: {name}")
     with pytest.raises(OSError, match="^cannot read .*: Permission denied. Fix that"):
         load(model)
 
@@ -299,7 +300,7 @@ def test_what_a_damaged_file_leaves_unchecked_is_not_called_wrong(model):
     assert states[f"model.ckpt{checkpoint.DATA}"].startswith(
         "not checked, because hparams.json is wrong"
     )
-    assert lines[-1] == f"small: no damage found in 1 of 6 files {UNSURE}"
+    assert lines[-1].startswith("small: 5 of 6 files did not pass: hparams.json, encoder.json, ")
 
 
 def test_a_model_of_ones_own_is_not_downloaded(model):
@@ -309,6 +310,24 @@ def test_a_model_of_ones_own_is_not_downloaded(model):
     assert (result.returncode, result.stdout) == (1, "")
     message = f"utils.py: the model in {model} is incomplete: vocab.bpe is missing. Add it, or"
     assert result.stderr.startswith(message)
+
+
+def test_the_exit_status_of_verify_does_not_depend_on_its_reader(model):
+    """It is the answer, also for a reader such as `head -1`, which has gone before the end."""
+    command = [sys.executable, "utils.py", "verify", "small", "--models_dir", str(model.parent)]
+    for expected in (0, 1):
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+            process.stdout.close()
+        assert process.returncode == expected
+        (model / "vocab.bpe").unlink(missing_ok=True)
+
+
+def test_download_compares_what_is_here_with_what_is_published(model):
+    """Files that somebody has put there are not called right if they are not."""
+    folder = model.rename(model.parent / "355M")
+    result = run("download", "355M", "--models_dir", folder.parent)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "has 83 bytes, but the published file has 91" in result.stderr
 
 
 def test_verify_before_the_download_says_so(tmp_path):
@@ -327,12 +346,12 @@ def test_verify_before_the_download_says_so(tmp_path):
 @pytest.mark.parametrize(
     "words, message",
     [
-        ([], "write download or verify and the name of a model, "),
-        (["verify"], "not 'verify'"),
-        (["check", "124M"], "not 'check 124M'"),
+        ([], "write download or verify, and the name of a model, "),
+        (["verify"], "verify which model"),
+        (["check", "124M"], "there is no command 'check': write download or verify, and "),
         (["verify", "335M"], "there is no model '335M': did you mean 355M"),
         (["download", "../models"], "there is no model '../models': 124M, 355M"),
-        (["verify", "124M", "355M"], "there is a word too many: '355M'"),
+        (["verify", "124M", "355M"], "'355M' is a word too many: leave it out"),
         (["verify", "124M", "--fast"], "no flag '--fast': the flags are --command, --model_size"),
         (["verify", "124M", "--modelsdir", "x"], "'--modelsdir': did you mean --models_dir?"),
         (["verify", "124M", "--models", "x"], "'--models': did you mean --models_dir?"),
@@ -391,7 +410,7 @@ def test_openais_sizes_and_existing_folders_are_accepted(name):
 @pytest.mark.parametrize(
     "name",
     ["", ".", "..", "../small", "small/", "/", "./small", "a/../small", "..\\small", "C:small"]
-    + ["335M", "124m ", "gpt3", "small\0", "small\n", str(SMALL), "None", "--help"],
+    + ["335M", "124m ", "gpt3", "small\0", "small\n", "None", "--help"],
 )
 def test_any_other_name_is_refused_in_one_line(name):
     """The line lists the models that there are. Nothing is written."""
@@ -415,10 +434,19 @@ def test_other_names_of_openais_models_lead_to_these(other, name, tmp_path):
 
     A folder with such a name is a model of its own.
     """
-    with pytest.raises(CallError, match=f"^{other} is .*called {name}.*: use --model_size {name}$"):
+    with pytest.raises(CallError, match=f"^the model {other} is .*called {name}.*: use this name$"):
         utils.check_model_size(other, tmp_path)
     (tmp_path / other).mkdir()
     utils.check_model_size(other, tmp_path)
+
+
+def test_a_path_is_no_name():
+    """The message says which name and which models_dir lead to the model at this path."""
+    words = f'by its name: choose the model small, with --models_dir="{SMALL.parent}"'
+    with pytest.raises(CallError, match=re.escape(words)):
+        utils.check_model_size(str(SMALL), "models")
+    with pytest.raises(CallError, match="'models/124M' is a path.*choose the model 124M"):
+        utils.check_model_size(f"models{os.sep}124M", "models")
 
 
 @pytest.mark.parametrize("typed, meant", [("124m", "124M"), ("Small", "small"), ("samll", "small")])
@@ -437,10 +465,10 @@ def test_the_bundled_model_lies_in_one_place(tmp_path, monkeypatch):
         utils.check_model_size("tiny", tmp_path / "no")
     monkeypatch.setattr(utils, "MODELS_DIR", str(tmp_path))
     for models_dir in (tmp_path, tmp_path / "no"):
-        with pytest.raises(CallError, match="missing there: restore it with `git checkout"):
+        with pytest.raises(CallError, match="missing there: restore it with `git -C"):
             utils.check_model_size("tiny", models_dir)
     (tmp_path / "tiny").mkdir()
-    with pytest.raises(ValueError, match="vocab.bpe.* are missing. Restore it with `git checkout"):
+    with pytest.raises(ValueError, match="vocab.bpe.* are missing. Restore it with `git -C"):
         utils.load_encoder_and_hparams("tiny", tmp_path)
 
 
@@ -448,7 +476,7 @@ def test_the_bundled_model_lies_in_one_place(tmp_path, monkeypatch):
 def test_models_dir_is_not_the_folder_of_the_model(name, model):
     """The message says what to write instead. But a model can be downloaded into any folder."""
     model = model.rename(model.parent / ("124M" if name == "124M" else "small"))
-    remedy = f'write --models_dir="{model.parent}" --model_size="{model.name}"'
+    remedy = f'write --models_dir="{model.parent}", and choose the model {model.name}'
     with pytest.raises(CallError, match=f"is itself the folder of a model.*{re.escape(remedy)}"):
         utils.check_model_size(name, model)
     utils.check_model_size("355M", model)
@@ -461,7 +489,7 @@ def test_a_file_is_no_models_dir(name, tmp_path):
     (tmp_path / name).touch()
     for models_dir in (tmp_path / "file", tmp_path / "file" / "models", tmp_path):
         path = tmp_path / (name if models_dir == tmp_path else "file")
-        with pytest.raises(CallError, match=re.escape(f"{path} is a file, not a folder")):
+        with pytest.raises(CallError, match=re.escape(f"{path} is a file, but ")):
             utils.check_model_size(name, models_dir)
 
 

@@ -18,7 +18,7 @@ bundle:
 
 TensorFlow also writes a small text file named `checkpoint`. It says what the names of the other two
 files begin with, here "model.ckpt". All numbers of a fixed length in these files are little-endian:
-their lowest byte comes first.
+their lowest byte comes first. (TensorFlow can also write big-endian tensors; they are refused.)
 
 
 The index
@@ -54,10 +54,10 @@ the index block, every entry is one): they share nothing, so that a search can b
 list at the end of the block says where they are. The functions below read every entry, so they need
 only the length of this list, which tells where the entries end.
 
-In a data block a key is the name of a tensor, and the value is a message that describes the tensor.
-In the index block a value is the handle of a data block. The key beside it is not the name of a
-tensor. It only separates the keys of this data block from those of the next, for a search, and is
-not needed here.
+In a data block a key is the name of a tensor (except the first key, see below), and the value is a
+message that describes the tensor. In the index block a value is the handle of a data block. The key
+beside it is not the name of a tensor. It only separates the keys of this data block from those of
+the next, for a search, and is not needed here.
 
 So to find a tensor by hand: read the footer, go to the index block, then to the data blocks in
 turn, and read their entries one by one, until a key is the tensor's name. (Searching the file for
@@ -110,7 +110,7 @@ import numpy as np
 from files import map_file, read_file, read_text
 from weights import map_tree, shapes_of
 
-DATA = ".data-00000-of-00001"  # how the name of a data file ends; for other modules
+DATA = ".data-00000-of-00001"  # how the name of a data file ends; other modules use this
 MAGIC = bytes.fromhex("57fb808b247547db")
 VARINT, BYTES, FIXED32 = 0, 2, 5  # three kinds of value in protobuf: the low 3 bits of a tag
 FLOAT32, STRING = 1, 7  # TensorFlow's codes for two dtypes
@@ -156,7 +156,7 @@ def read_varint(data, position):
         number |= (byte & 127) << n_bits
         if byte < 128:
             return number, position
-    raise ValueError("it has a number of more than ten bytes")  # ten are enough for 64 bits
+    raise ValueError("it has a number of more than ten bytes")  # numbers have at most 64 bits
 
 
 def read_handle(data, position):
@@ -256,8 +256,8 @@ def read_table(data):
     table, end = {}, 0
     for _, handle in read_block(data, offset, size):
         offset, size, _ = read_handle(handle, 0)
-        # Without this, thousands of handles could point to the same block, and each time it would
-        # be read again.
+        # Without this, thousands of handles could point to the same block, and reading it again and
+        # again could take very long.
         if offset < end:
             raise ValueError("its blocks overlap or are out of order")
         end = offset + size
@@ -305,7 +305,8 @@ def stored_shape(name, shape):
 def check_tensors(path, tensors, hparams):
     """Raises ValueError if the index at `path` does not list the weights of a model of this size.
 
-    tensors: what `read_index` returned. It may list more, such as what only training needs.
+    tensors: what `read_index` returned. It may list more tensors, such as those that only training
+    needs.
     """
 
     def check(name, shape):
@@ -370,7 +371,7 @@ def check_data(path, tensors, hparams):
 
     tensors must have passed `check_tensors`. Raises ValueError if a checksum differs, or if a
     weight of the model is infinite or not a number. Strings, which TensorFlow may have saved too,
-    have another kind of checksum and are left out. Empty tensors have no checksum; they only count.
+    have another kind of checksum and are left out. Empty tensors have no checksum: they are counted, but nothing is compared.
     """
     data = map_data(path, tensors)
     numeric = {name: tensors[name] for name in tensors if tensors[name]["dtype"] != STRING}
@@ -414,9 +415,10 @@ def check_data(path, tensors, hparams):
 # words after it. (The last word is shifted by none: it is shorter than the divisor, so it is its
 # own remainder.)
 #
-# To shift by n words and then by m words is the same as to shift by n + m words. Taking the
-# remainder after the first shift only removes a multiple of the divisor. A multiple with zeros
-# after it is still a multiple, so what was removed could not have changed the second remainder.
+# To shift by n words and then by m words is the same as to shift by n + m words. The first shift
+# differs from appending n words of zeros only by a multiple of the divisor. With m more words of
+# zeros after it, this is still a multiple of the divisor, so it does not change the second
+# remainder.
 #
 # NumPy can shift thousands of words at once. The data is laid out in rows of ROW words. Each word
 # of the first row is shifted by ROW words and xor-ed with the word below it, the result is shifted
@@ -437,14 +439,15 @@ def check_data(path, tensors, hparams):
 # the data are inverted, that is, xor-ed with 0xFFFFFFFF. A word of zeros follows the data. And all
 # bits of the remainder are inverted.
 #
-# For the first of these rules, four bytes stand directly in front of the data: START. START
-# followed by 32 zero bits has the remainder 0xFFFFFFFF. So, for the division, START may be replaced
-# by 32 ones in the 32 places after it. These are the places of the first 32 bits of the data.
-# Xor-ed with ones, these bits are inverted. All zeros that fill up a word or a row stand in front
-# of START, where they change nothing.
+# The code does not invert the first 32 bits itself. Instead, it puts four bytes, START, directly in
+# front of the data. START is chosen so that START followed by 32 zero bits has the remainder
+# 0xFFFFFFFF, which is 32 ones. So START has the same effect on the remainder as 32 ones that are
+# xor-ed into the 32 bits after it, and this inverts them. (If the data has fewer than four bytes,
+# these bits reach into the word of zeros that follows it.) All zeros that fill up a word or a row
+# stand in front of START, where they change nothing.
 
 ROW = 2**14  # words
-DIVISOR = 0x82F63B78  # without its top bit, and with the bits in the order above
+DIVISOR = 0x82F63B78  # without its top bit, and written backwards, like the words
 START = b"\x54\x64\x1f\x64"
 MASK = 0xA282EAD8  # from tensorflow/core/lib/hash/crc32c.h
 

@@ -371,7 +371,8 @@ def check_data(path, tensors, hparams):
 
     tensors must have passed `check_tensors`. Raises ValueError if a checksum differs, or if a
     weight of the model is infinite or not a number. Strings, which TensorFlow may have saved too,
-    have another kind of checksum and are left out. Empty tensors have no checksum: they are counted, but nothing is compared.
+    have another kind of checksum and are left out. Empty tensors have no checksum: they are
+    counted, but nothing is compared.
     """
     data = map_data(path, tensors)
     numeric = {name: tensors[name] for name in tensors if tensors[name]["dtype"] != STRING}

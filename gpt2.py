@@ -10,7 +10,7 @@ punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's v
 of 50,257 tokens. A token's id is its number in this list. A common word is one token. A rare word
 is cut into several: below, three words become four tokens. The model itself sees only ids.
 
-This picture shows how one token is made. On the right of it are the shapes of the arrays. The
+This picture shows how one token is made. At its right edge are the shapes of the arrays. The
 letters in them are explained below.
 
     "Alan Turing theorized"                 the text
@@ -60,11 +60,10 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
 table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1, then
-multiplies it by g and adds b. Each layer norm has its own g and b, in a dict. There are three kinds
-of layer norm: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all
-layers. Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear
-layer is just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of
-parameters.
+multiplies it by g and adds b. Each layer norm has its own g and b, in a dict. Layer norms stand in
+three places: ln_1 before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
+Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear layer is
+just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -129,8 +128,8 @@ def layer_norm(x, g, b):
     """Layer norm: shifts each vector to mean 0, scales it to variance 1, multiplies by g, adds b.
 
     Mean and variance are taken over the C numbers of one token's vector, never across tokens.
-    Before g and b, [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. g, the gain, and b, the bias,
-    are parameters, [C].
+    Before g and b are applied, [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. The gain g and the
+    bias b are parameters, [C] each.
     """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
@@ -240,9 +239,9 @@ def block(x, layer, n_head, mask, layer_kv):
     are those of `attention`.
 
     x is called the residual stream. It begins as token embedding plus position embedding and runs
-    through all layers. Only attention and the mlp write to it, and they write by adding. (In the
-    code, x is not overwritten: each sum is a new array. with_attn, below, is the residual stream
-    after attention.) So what one layer has written is there for all later layers to read.
+    through all layers. Only attention and the mlp write to it, and they write by adding. So what
+    one layer has written is there for all later layers to read. (In the code, each sum is a new
+    array, so x is not overwritten: with_attn, below, is the residual stream after attention.)
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
     (this is called pre-norm). The numbers in x may get larger with every layer that adds to them,
@@ -275,11 +274,11 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token has to. The cost of
-    one more token then has two parts. First, the parameters are read from memory: 124 million
-    numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is enough. wte is needed whole, for the logits.)
-    Reading the parameters takes longer than the calculations for one token, so it is most of the
-    cost. Second, the token's query is compared with S keys in every head. This takes longer as the
-    text grows, but S never exceeds n_ctx.
+    one more token then has two parts. First, all parameters travel from main memory to the
+    processor, again for each token: 124 million numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is
+    enough. wte is needed whole, for the logits.) This takes longer than the calculations for one
+    token, so it is most of the cost. Second, the token's query is compared with S keys in every
+    head. This takes longer as the text grows, but S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -309,9 +308,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # second layer on, these keys and values depend on what the earlier tokens saw.
     #
     # If the earlier tokens saw later ones, two things would go wrong. First, their vectors would be
-    # of a kind that the model never met in training. There it had to guess each token from those
-    # before it, so no token was allowed to look ahead. Second, their vectors would change with each
-    # token that is added, so beyond the first layer nothing could be cached.
+    # of a kind that the model never met in training. In training, it guessed the next token at
+    # every position of a text at once. A token that looked ahead would have seen the answer, so
+    # none was allowed to. Second, their vectors would change with each token that is added, so
+    # beyond the first layer nothing could be cached.
     #
     # For a single new token, the mask is a row of zeros: no token comes after it.
     positions = np.arange(n_past, S)                           # [T]
@@ -329,9 +329,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
     # The only unknown token is the one after the last, so from here on only the last vector is
-    # used. (We could compute logits at every position, but the token after each of the others is
-    # known already. So it would be a waste: at each position, the logits take V * C = 39 million
-    # multiplications, and the matrices of all layers together take 85 million.) Like everything
+    # used. (We could compute logits at every position, but at all positions except the last, the
+    # next token is known already. It would be a waste: at each position, the matrices of the layers
+    # take 85 million multiplications, and the logits would add V * C = 39 million.) Like everything
     # that is read from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
@@ -371,7 +371,7 @@ def with_room(kv, n_past, S, B):
 
 
 def scale_by_temperature(logits, temperature):
-    """Logits divided by temperature, float64 [V].
+    """Logits divided by temperature, and shifted so that the largest is 0, float64 [V].
 
     Temperatures below 1 make likely tokens likelier. Above 1, probabilities get closer together.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
@@ -420,8 +420,8 @@ def keep_top_p(logits, p):
     most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not
     reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps all. Top-p is
     from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the token that
-    takes the sum beyond p: in this example, it keeps only the first. Like ours, that script always
-    keeps the likeliest token, even if it alone goes beyond p.)
+    takes the sum beyond p: in this example, it keeps only the first. But both always keep the
+    likeliest token, even if its probability alone is more than p.)
     """
     if p == 1:
         return logits
@@ -437,10 +437,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities,
-    and these should be the ones that we would draw with if there were no top-p. So temperature and
-    top-k, which change the probabilities, must come first. (Temperature and top-k could be swapped:
-    the k likeliest tokens are the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities.
+    They should be the final ones, as temperature and top-k leave them. So these two must come
+    first. (They could be swapped: the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -462,10 +461,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 # ---- Generating ----------------------------------------------------------------------------
 
 # A long prompt goes through the model in pieces of this many tokens. Pieces are faster than the
-# whole prompt at once, for two reasons. The queries of a piece meet only the keys up to the end of
-# this piece. Scores for later keys, which the mask would hide anyway, are never computed. And the
+# whole prompt at once, for two reasons. First, the queries of a piece meet only the keys up to its
+# end, so scores for later keys, which the mask would hide anyway, are never computed. Second, the
 # arrays of a piece are small enough for the processor's own fast memory. The logits are the same,
-# up to rounding. (The 256 in with_room is another number.)
+# up to rounding. (with_room uses 256, too, but either number can be changed without the other.)
 CHUNK = 256
 
 
@@ -513,8 +512,8 @@ def generate(
         if not np.isfinite(logits).all():
             raise ValueError("the logits are not finite: check the model with utils.py verify")
 
-        # After the user's prompt, logits has a single row, from which all samples draw. After that,
-        # it has a row for each sample.
+        # The logits for the user's prompt are a single row, from which all samples draw. Later
+        # there is a row for each sample.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
@@ -581,9 +580,10 @@ def main(
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # From the user's one seed, spawn makes a separate seed for each sample, and never the same
-        # one twice. So the draws of a sample do not depend on the batch it is in. If the user gave
-        # no seed, choose_seed chooses one, and prints it unless temperature is 0.
+        # From the user's one seed, spawn makes a separate seed for each sample, and goes on where
+        # its last call stopped. So sample number 5 always gets the fifth seed, whatever the batch
+        # size is. If the user gave no seed, choose_seed chooses one, and prints it unless
+        # temperature is 0.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -34,8 +34,9 @@ HUB_NAMES = {"distilgpt2": "distilbert/distilgpt2"}  # models that the Hub also 
 
 
 def is_model(folder):
-    """Whether a folder is in this format: it has a config.json, or weights in this format."""
-    return any(os.path.isfile(os.path.join(folder, name)) for name in ("config.json", WEIGHTS))
+    """Whether a folder is in this format: it has a file that OpenAI's format has not."""
+    names = ("config.json", "tokenizer.json", "vocab.json", WEIGHTS, *OTHER_WEIGHTS)
+    return any(os.path.isfile(os.path.join(folder, name)) for name in names)
 
 
 def files(folder):

@@ -22,7 +22,8 @@ def chapter(run):
         buttons.append(tag("label", button, f" {layer + 1}"))
     chooser = tag("fieldset", tag("legend", "layer shown"), *buttons)
     second = "second step, from the cache" if run.is_cached else "second step"
-    heads = [tag("span", text) for text in ("first step", second)]
+    names = ["first step", second][: len(run.new_ids)]
+    heads = [tag("span", name) for name in names]
     ideas = [
         prose(
             "This is the whole program. Beside each line (in a narrow window, below it) you see "

@@ -210,6 +210,14 @@ def test_missing_weights_are_named(folder):
         load(folder)
 
 
+def test_a_folder_with_only_a_tokenizer_lacks_files_of_this_format(folder):
+    """Not those of OpenAI's format, which nobody with such a folder has."""
+    for name in ("config.json", "generation_config.json", "model.safetensors"):
+        (folder / name).unlink(missing_ok=True)
+    with pytest.raises(ValueError, match="is incomplete: config.json, model.safetensors are missing"):
+        load(folder)
+
+
 def test_a_folder_with_openais_name_is_not_completed_by_a_download(folder, monkeypatch):
     """A folder 124M in this format is the user's own: OpenAI's files would not fit it."""
     monkeypatch.setenv("GPT2_BASE_URL", "http://127.0.0.1:9")

@@ -91,12 +91,11 @@ import checks
 
 
 def gelu(x):
-    """Gaussian error linear unit (GELU), used between the two matrices of the mlp below.
+    """Gaussian error linear unit (GELU), used between the two linear layers of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
     back. The curve bends near 0, and this bend is the point of gelu. If the curve were a straight
-    line, the two matrices could be multiplied into one, and the mlp could do no more than a single
-    matrix.
+    line, the two linear layers could be merged into one, and the mlp could do no more than one.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
@@ -145,8 +144,8 @@ def linear(x, w, b=0.0):
     n_in, n_out = w.shape
     n_vectors = x.size // n_in
     # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
-    # That takes too long for 3 vectors or fewer, so these are multiplied one at a time: each
-    # becomes a matrix of one row, and @ multiplies these matrices separately.
+    # For 3 vectors or fewer, this copy costs more than it saves. So each of them is made a matrix
+    # of one row, and @ multiplies each such matrix by w on its own.
     vectors = x.reshape(n_vectors, 1, n_in) if n_vectors <= 3 else x.reshape(n_vectors, n_in)
     y = vectors @ w
     y += b
@@ -203,7 +202,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # these three groups, the first D numbers belong to the first head, the next D to the second,
     # and so on. So the 3C numbers are reshaped to [3, H, D], in this order. The transpose moves the
     # axis of length 3 to the front, where it can be unpacked into q, k and v. It also moves H
-    # before T: @ takes the last two axes as matrices, and multiplies them for each sample and head.
+    # before T: @ takes the last two axes as a matrix, so it makes one matrix product for each
+    # sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -273,12 +273,12 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     none beyond.
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
-    would go through all layers for each new token. With it, only the new token has to. The cost of
-    one more token then has two parts. First, all parameters travel from main memory to the
-    processor, again for each token: 124 million numbers of 4 bytes, 0.5 GB. (Of wpe, one vector is
-    enough. wte is needed whole, for the logits.) This takes longer than the calculations for one
-    token, so it is most of the cost. Second, the token's query is compared with S keys in every
-    head. This takes longer as the text grows, but S never exceeds n_ctx.
+    would go through all layers for each new token. With it, only the new token goes through them.
+    The cost of one more token then has two parts. First, all parameters travel from main memory to
+    the processor, again for each token: 124 million numbers of 4 bytes, 0.5 GB. (Of wpe, one vector
+    is enough. wte is needed whole, for the logits.) This takes longer than the calculations for one
+    token, so it is most of the cost. Second, in every head of every layer, the token's query is
+    compared with S keys. This takes longer as the text grows, but S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -300,7 +300,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         cache = (np.empty((len(blocks), 2, B, n_head, 0, C // n_head), dtype=np.float32), 0)
     kv, n_past = cache
     S = n_past + T
-    kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D]
+    kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D], with S places or more
 
     # The causal mask ("causal": nothing depends on what comes later). At the end of this function,
     # only the last token's vector is used, and the last token may look at all others. So why hide
@@ -309,8 +309,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     #
     # If the earlier tokens saw later ones, two things would go wrong. First, their vectors would be
     # of a kind that the model never met in training. In training, it guessed the next token at
-    # every position of a text at once. A token that looked ahead would have seen the answer, so
-    # none was allowed to. Second, their vectors would change with each token that is added, so
+    # every position of a text at once. A token that looked ahead would have seen the answer, so no
+    # token was allowed to. Second, their vectors would change with each token that is added, so
     # beyond the first layer nothing could be cached.
     #
     # For a single new token, the mask is a row of zeros: no token comes after it.
@@ -365,9 +365,9 @@ def with_room(kv, n_past, S, B):
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
 # fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
 # probabilities that softmax makes from the logits. Before the draw, temperature, top-k and top-p
-# may change these probabilities. They do so by changing the logits: each takes the logits of one
-# sample, [V], and returns new ones. A token that may no longer be picked has the logit -inf, which
-# softmax turns into the probability 0.
+# may change these probabilities. They do so by changing the logits: each has a function below that
+# takes the logits of one sample, [V], and returns new ones. A token that may no longer be picked
+# has the logit -inf, which softmax turns into the probability 0.
 
 
 def scale_by_temperature(logits, temperature):
@@ -379,7 +379,8 @@ def scale_by_temperature(logits, temperature):
     """
     # The largest logit is made 0 first, which changes no probability. Then even the smallest
     # temperature is safe: 0 divided by it stays 0, and at worst all other logits become -inf.
-    # (float64, since float32 would round a very small temperature to 0.)
+    # (With float32 logits, NumPy would turn the temperature into float32 too, and a very small one
+    # would become 0.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -420,10 +421,10 @@ def keep_top_p(logits, p):
     most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not
     reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps all. Top-p is
     from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the token that
-    takes the sum beyond p: in this example, it keeps only the first. But both always keep the
-    likeliest token, even if its probability alone is more than p.)
+    takes the sum beyond p: in this example, it keeps only the first. Like this function, that
+    script always keeps the likeliest token, even if its probability alone is more than p.)
     """
-    if p == 1:
+    if p == 1:  # exactly all: below, rounding could bring the sum to 1 too early
         return logits
     ids = ranked(logits)                       # [K]
     probs = softmax(logits[ids])               # [K]
@@ -437,9 +438,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities.
-    They should be the final ones, as temperature and top-k leave them. So these two must come
-    first. (They could be swapped: the k likeliest tokens are the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities,
+    and these should already include the effect of temperature and top-k. That is why top-p comes
+    last. (Temperature and top-k could be swapped: the k likeliest tokens are the same at any
+    temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -477,7 +479,8 @@ def generate(
     inputs: the prompt, a list of 1 to n_ctx ids.
     params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
-    temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken.
+    temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken,
+    so that the same call always makes the same text.
     stop_id: the id of the token that marks the end of a text. The model may predict it like any
     other. Once a sample has drawn stop_id, only stop_id is yielded for it. When every sample has
     drawn it, generating ends. None: nothing ends a text early.
@@ -487,11 +490,11 @@ def generate(
     and only then does each sample get its own copy of the cache.
 
     A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become a
-    new prompt, with no cache. Dropping the oldest token from the cache would not help: all others
-    would have to move down by one position, but their keys and values were computed with their old
-    positions, and from vectors that contain something of the dropped token. Half is a compromise.
-    If more tokens were kept, the positions would run out again sooner, and a new prompt would have
-    to be computed more often. If fewer were kept, the model would know less of its own text.
+    new prompt, with no cache. Dropping the oldest token from the cache would not help. To free a
+    position, all other tokens would have to move down by one. But their keys and values belong to
+    their old positions, and contain something of the dropped token. Half is a compromise. If more
+    tokens were kept, the positions would run out again sooner, and a new prompt would have to be
+    computed more often. If fewer were kept, the model would know less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -580,10 +583,9 @@ def main(
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # From the user's one seed, spawn makes a separate seed for each sample, and goes on where
-        # its last call stopped. So sample number 5 always gets the fifth seed, whatever the batch
-        # size is. If the user gave no seed, choose_seed chooses one, and prints it unless
-        # temperature is 0.
+        # Each call of spawn makes the next B seeds from the user's one seed. So sample number 5
+        # always gets the fifth of them, whatever the batch size is. If the user gave no seed,
+        # choose_seed chooses one, and prints it unless temperature is 0.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -214,7 +214,7 @@ def test_a_folder_with_only_a_tokenizer_lacks_files_of_this_format(folder):
     """Not those of OpenAI's format, which nobody with such a folder has."""
     for name in ("config.json", "generation_config.json", "model.safetensors"):
         (folder / name).unlink(missing_ok=True)
-    with pytest.raises(ValueError, match="is incomplete: config.json, model.safetensors are missing"):
+    with pytest.raises(ValueError, match="incomplete: config.json, model.safetensors are missing"):
         load(folder)
 
 

@@ -274,11 +274,12 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token goes through them.
-    The cost of one more token then has two parts. First, all parameters travel from main memory to
-    the processor, again for each token: 124 million numbers of 4 bytes, 0.5 GB. (Of wpe, one vector
-    is enough. wte is needed whole, for the logits.) This takes longer than the calculations for one
-    token, so it is most of the cost. Second, in every head of every layer, the token's query is
-    compared with S keys. This takes longer as the text grows, but S never exceeds n_ctx.
+    The cost of one more token then has two parts. First, nearly all parameters are read from main
+    memory, and again for each token, because the processor's own fast memory is too small to keep
+    them: 124 million numbers of 4 bytes, 0.5 GB. (Only of wpe, one vector is enough.) This takes
+    longer than the calculations for one token, so it is most of the cost. Second, in every head of
+    every layer, the token's query is compared with S keys. This takes longer as the text grows, but
+    S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never

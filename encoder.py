@@ -50,10 +50,10 @@ character, a space as "Ġ": see `byte_alphabet`.
     encoder.json    {"!": 0, ..., "Ġworld": 995, ..., "Hello": 15496, ..., "<|endoftext|>": 50256}
 
 encoder.json has an id for each of the 50,257 tokens: the 256 single bytes, the 50,000 tokens that
-the merges make (each merge makes a different one), and <|endoftext|>. The token <|endoftext|> marks
-the end of a text. It stood between the texts that the model was trained on. When the model writes a
-text, it produces this token where it considers the text finished. No merge makes this token, so
-`encode` never returns its id.
+the merges make (in GPT-2's list, no two merges make the same token), and <|endoftext|>. The token
+<|endoftext|> marks the end of a text. It stood between the texts that the model was trained on.
+When the model writes a text, it produces this token where it considers the text finished. No merge
+makes this token, so `encode` never returns its id.
 
 Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words into parts, starting from characters.
 The GPT-2 paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them,
@@ -79,14 +79,14 @@ from files import read_text
 # "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
-    '(?:s|t|re|ve|m|ll|d)    # the end of a contraction such as I'm, but not with capitals (I'M)
-                             #   or with a curly apostrophe (I’m)
+    '(?:s|t|re|ve|m|ll|d)    # meant for the end of a contraction such as I'm; what stands around
+                             #   it does not matter. Not I'M, nor a curly apostrophe (I’m)
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
-    | \s+(?!\S)              # white space. (?!\S): no visible character may come next. So of white
-                             #   space before a word, this takes all but the last character:
-                             #   "a   b" becomes "a", "  ", " b"
+    | \s+(?!\S)              # white space. (?!\S): no visible character may come next. So before a
+                             #   word, it has to leave the last white-space character: "a   b"
+                             #   becomes "a", "  ", " b". At the end of the text, it takes all.
     | \s+                    # any other white space, such as the newline in "a\nb"
     """,
     regex.VERBOSE,
@@ -170,7 +170,8 @@ class Encoder:
         self.ids = {token: id for id, token in enumerate(tokens)}
         self.end_of_text = len(tokens) - 1  # it comes last: get_encoder checks that
         # For speed only: words recur in a text, so the ids of the 65,536 most recently used pieces
-        # are kept. (As a decorator, lru_cache would share one cache among all Encoders.)
+        # are kept. (Used as a decorator, lru_cache would keep one cache for all Encoders, which
+        # would compete for its places.)
         self.cached_encode_piece = functools.lru_cache(maxsize=2**16)(self.encode_piece)
 
     def encode_piece(self, piece):
@@ -183,10 +184,11 @@ class Encoder:
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
         treated as 13 ordinary characters.
 
-        UTF-16 writes characters such as emoji as two halves, called surrogates, and so do the
-        escapes of JSON. A Python string may hold a single half, for example if a text was cut
-        between two. UTF-8 cannot write such halves. `encode` joins two matching halves into their
-        character, and replaces a single half by U+FFFD, the replacement character "�".
+        A Python string may hold codes that UTF-8 cannot write: surrogates. UTF-16, and JSON in its
+        escapes, write an emoji as two of them. If such data is cut between the two, a string read
+        from it has only one. If two such strings are put together, it may have both, not joined.
+        `encode` joins two that match into their character, and replaces a single one by U+FFFD, the
+        replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
@@ -209,8 +211,8 @@ class Encoder:
     def decode(self, ids):
         """The text of a list of ids. Raises ValueError for an id that no token has.
 
-        Decode all ids of a text in one call: the bytes of one character may be spread over
-        several tokens. Bytes that are not UTF-8, such as half a character, become U+FFFD. The id of
+        Decode all ids of a text in one call: the bytes of one character may be spread over several
+        tokens. Bytes that are not UTF-8, such as an incomplete character, become U+FFFD. The id of
         <|endoftext|> becomes the 13 characters "<|endoftext|>".
         """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
@@ -256,8 +258,8 @@ def read_tokens(path):
     foreign = set("".join(names)) - set(alphabet)
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
-    # Each character of a name stands for a byte. `translate` puts in its place the character that
-    # has this byte as its code (" " for "Ġ"). Latin-1 then encodes this character as this byte.
+    # Each character of a name stands for a byte. `translate` replaces it by the character whose
+    # code is that byte (" " for "Ġ"), and Latin-1 encodes each such character as exactly that byte.
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 

@@ -28,11 +28,11 @@ def chapter(run):
         ),
         prose(
             f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
-            "token cannot just be dropped: the other keys and values were computed at their old "
-            "positions, and from vectors that contain something of the oldest token. So the "
-            "program begins again, with an empty cache and with the last half of the text as a new "
-            "prompt. With more than half, this would be needed again sooner; with less, the model "
-            "would know less of its text."
+            "token cannot just be dropped: the keys and values of the other tokens contain their "
+            "old positions (from wpe), and something of the oldest token. So the program begins "
+            "again, with an empty cache and with the last half of the text as a new prompt. With "
+            "more than half, this would be needed again sooner; with less, the model would know "
+            "less of its text."
         ),
     ]
     if not run.is_cached:
@@ -42,8 +42,8 @@ def chapter(run):
     names = ("tokens read in this step", "tokens so far",
              "multiplications with weights, in the layers",
              "multiplications with weights, for the logits",
-             "multiplications of queries with keys, and of values with attention weights, those "
-             "that the mask hides included")
+             "multiplications in attention (queries with keys, values with attention weights), "
+             "masked ones too")
     T, n = len(run.ids), len(run.ids) + 1
     _, _, in_layers, for_logits, in_attention = counts[1]
     counts.append((n, n, n * in_layers, for_logits, n * in_attention))  # without the cache

@@ -60,8 +60,8 @@ def chapter(run):
         prose(
             "In the tables, *tempered* is the logit after temperature. Before the division, the "
             "largest logit of the step is subtracted from all logits. This changes no probability, "
-            "and gives the likeliest token 0. In the first step, tempered is (logit "
-            f"{'−' if best >= 0 else '+'} {short(abs(best))}) / {T}. A table shows the ten "
+            "and makes the tempered logit of the likeliest token 0. In the first step, tempered is "
+            f"(logit {'−' if best >= 0 else '+'} {short(abs(best))}) / {T}. A table shows the ten "
             "likeliest tokens, the last one that top-p keeps, the first one that it drops, and the "
             "one that was drawn. All numbers are rounded."
         ),

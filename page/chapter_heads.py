@@ -52,20 +52,22 @@ def chapter(run):
             f"the {D} products are added up, and the sum is divided by √{D}. This is the *score*: "
             "the better the key fits the query, the higher it is. (The product of two numbers with "
             "the same sign is positive, otherwise it is negative. So the sum is high if the two "
-            "vectors are alike.)"
+            f"vectors are alike.) Why √{D}? A sum of {D} random products, some positive and some "
+            f"negative, is typically not {D} but √{D} times as large as one of them. Without the "
+            "division, scores would lie far apart, and one token would often get nearly all the "
+            "weight in the next step."
         ),
         prose(
             "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
-            "power of each score and divides by the sum of these, so that the weights are positive "
-            f"and add up to 1. (A sum of {D} products of random numbers is typically √{D} times as "
-            "large as one product, because positive and negative products partly cancel. Without "
-            "the division by √{D}, the scores would lie so far apart that one token would often "
-            "get nearly all the weight.) With these attention weights the token gathers the "
+            "power of each score, and divides each of these powers by their sum. So the weights "
+            "are positive and add up to 1. With these attention weights the token gathers the "
             "values: each value is multiplied by its weight, and the products are added up. So a "
             "weight of 0.7 means that 70% of what is gathered is that token’s value. We say that "
-            "the token with the query looks at that token. What all heads have gathered is put "
-            f"side by side, {n_head} × {D} = {C} numbers, and goes through one more table of "
-            "learned weights."
+            "the token with the query looks at that token."
+        ),
+        prose(
+            f"What all heads have gathered is put side by side, {n_head} × {D} = {C} numbers, and "
+            "goes through one more table of learned weights."
         ),
         prose(
             "A token sees itself and the tokens before it, never a later one. This is the *causal "
@@ -136,15 +138,15 @@ def habits(squares):
             how_often = f"in {sum(is_largest)} of {len(is_largest)} rows"
             if all(is_largest):
                 how_often = "in every row"
-            sentence = (f"No other head drawn below looks as much at {where}. From the third row "
-                        f"on (in the first two there is little choice), this token gets "
-                        f"{percent(means[place])} on average, and {how_often} the largest "
-                        f"weight.{remark}")
+            sentence = (f"Of the {len(heads)} heads drawn under “All heads”, this one looks most at "
+                        f"{where}. From the third row on (in the first two there is little "
+                        f"choice), this token gets {percent(means[place])} on average, and "
+                        f"{how_often} the largest weight.{remark}")
             found.append((place, sentences(sentence), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
     place = max(spread, key=spread.get)
     if spread[place] >= 0.95:
-        words = ("Of all heads drawn below, this one spreads its weight most evenly: what it "
+        words = (f"Of these {len(heads)} heads, this one spreads its weight most evenly: what it "
                  "gathers is close to an average of all the tokens that it sees.")
         found.append((place, sentences(words), "most even"))
     return found
@@ -222,7 +224,7 @@ def example(run):
         "(All numbers are rounded.)",
         run.token(run.ids[row]),
     )
-    head = ["looks at", "score", "after the mask", "e^(score − largest)", "weight"]
+    head = ["looks at", "score", "after the mask", "e^(masked − largest)", "weight"]
     caption = f"Scores and weights of “{run.label(run.ids[row])}”"
     return tag("div", tag("h3", "One row, worked out"), words,
                table(caption, head, rows, "work hidden-caption"))

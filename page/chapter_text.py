@@ -85,8 +85,8 @@ def findings(run):
     if word:
         slots = listed(["{}"] * len(parts))
         found.append(sentences(
-            f"“{{}}” is not in the vocabulary: it is made of {slots}.", word,
-            *map(run.token, parts),
+            f"“{{}}” is not in the vocabulary: it is made of {slots}. (· stands for a space.)",
+            word, *map(run.token, parts),
         ))
     twice = repeated(run)
     if twice:
@@ -163,8 +163,8 @@ def way(run):
          "vocabulary. (Only this vector, since only the token after it is wanted.) That gives a "
          "number for each token, its *logit*: the higher, the likelier the token is to come next."),
         ("1 id", str(run.new_ids[0]),
-         ("One token is drawn: {}. (A higher logit makes a token likelier to be drawn.)"
-          if run.chosen == "drawn" else "The token with the highest logit is taken: {}.")
+         ("The token {} is drawn. (A higher logit makes a token likelier to be drawn.)"
+          if run.chosen == "drawn" else "The token {} has the highest logit, and is taken.")
          + " It is put at the end of the text, and everything begins again. (See “Why this word "
          "and not that one”.)"),
     ]

@@ -44,16 +44,17 @@ def chapter(run):
             f"is 0 and their variance 1. Then each of the {C} places has two weights of its own: "
             "one multiplies the number, the other is added. This is the *norm*, or layer norm. x "
             "itself is not changed by it. (Inside attention and the mlp, the copy is named x too.) "
-            "Although x grows from layer to layer, they get numbers of the same size."
+            "So attention and the mlp get numbers of about the same size in every layer, although "
+            "x grows."
         ),
         prose(
-            "After the last layer comes one more norm, and then the question: what comes next? "
-            f"For each of the {V:,} tokens, the last vector and the token’s row of wte are "
-            "multiplied number by number, and the products are added up. The sum is the token’s "
-            "logit. So wte is used twice: at the start it turns ids into vectors, at the end it "
-            "tells which tokens a vector is like. (Why should the last vector be like the token "
-            "that comes next? Because of training: it changed the weights so that the token that "
-            "really came next got a higher logit.) Softmax turns the logits into "
+            "After the last layer comes one more norm, and then the question: what comes next? For "
+            f"each of the {V:,} tokens, the last token’s vector, after this norm, and the token’s "
+            "row of wte are multiplied number by number, and the products are added up. The sum is "
+            "the token’s logit. So wte is used twice: at the start it turns ids into vectors, at "
+            "the end it tells which tokens a vector is like. (Why should the last vector be like "
+            "the token that comes next? Because of training: it changed the weights so that the "
+            "token that really came next got a higher logit.) Softmax turns the logits into "
             "probabilities, as it turned scores into attention weights."
         ),
         prose(
@@ -113,7 +114,7 @@ def findings(run):
     sizes = [size_of(x[-1]) for x in stream]
     found.append(sentences(
         "The numbers in the last token’s vector get larger, as each layer adds to them: their size "
-        f"(the root of their mean square) goes from {short(sizes[0], 2)} to "
+        f"(the root of the mean of their squares) goes from {short(sizes[0], 2)} to "
         f"{short(sizes[-1], 2)}. (The sizes in the table do not add up, "
         "because the added numbers partly cancel.)"
     ))

@@ -52,6 +52,14 @@ def new_ids(ids, tiny):
     return [int(row[0]) for row in steps]
 
 
+def test_every_number_is_filled_in(page, prompt, new_ids, tiny):
+    """No sentence of the page still has the braces of the program that wrote it."""
+    written = prompt + tiny[0].decode(new_ids)
+    sentences = [text_of(element) for element in page.root.iter("p")]
+    sentences += [text_of(element) for element in page.all("div", "look")]
+    assert written.count("{") or not [text for text in sentences if re.search("[{}]", text)]
+
+
 def test_the_page_needs_nothing_else(page):
     """Each address is a place in the page, or holds its data itself. There is one script."""
     for element in page.root.iter():

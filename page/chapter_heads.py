@@ -138,8 +138,8 @@ def habits(squares):
             how_often = f"in {sum(is_largest)} of {len(is_largest)} rows"
             if all(is_largest):
                 how_often = "in every row"
-            sentence = (f"Of the {len(heads)} heads drawn under “All heads”, this one looks most at "
-                        f"{where}. From the third row on (in the first two there is little "
+            sentence = (f"Of the {len(heads)} heads drawn under “All heads”, this one looks most "
+                        f"at {where}. From the third row on (in the first two there is little "
                         f"choice), this token gets {percent(means[place])} on average, and "
                         f"{how_often} the largest weight.{remark}")
             found.append((place, sentences(sentence), note))

@@ -71,7 +71,7 @@ def chapter(run):
             "What grows with the text is attention: each new token looks at all those before it."
         ),
     ]
-    head = ["", "first step", "second step", "second step without the cache"]
+    head = ["", "first step", "second step", "second step, without cache"]
     figure = table("Work of two steps", head, rows, "work hidden-caption")
     return joined([opening(QUESTION, ideas, findings), tag("h3", "The work of two steps"), figure])
 

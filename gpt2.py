@@ -51,7 +51,7 @@ same everywhere. (Heads, queries, keys and values are explained at `attention`.)
     T  tokens of each sample that are given to `gpt2` in one call
     S  tokens so far, from earlier calls and this one: at most 1,024, the context size (n_ctx)
     V  tokens in the vocabulary (n_vocab): 50,257
-    K  tokens that sampling has not ruled out
+    K  tokens that may still be picked: top-k and top-p rule out the others
     C  numbers in a token's vector (n_embd): 768
     H  attention heads (n_head): 12
     D  numbers in one head's query, key or value, C / H: 64
@@ -95,7 +95,8 @@ def gelu(x):
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
     back. The curve bends near 0, and this bend is the point of gelu. If the curve were a straight
-    line, the two linear layers could be merged into one, and the mlp could do no more than one.
+    line, the two linear layers could be merged into one, and the mlp could do no more than a single
+    linear layer.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
@@ -144,8 +145,8 @@ def linear(x, w, b=0.0):
     n_in, n_out = w.shape
     n_vectors = x.size // n_in
     # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
-    # For 3 vectors or fewer, this copy costs more than it saves. So each of them is made a matrix
-    # of one row, and @ multiplies each such matrix by w on its own.
+    # For 3 vectors or fewer, this copy costs more than it saves. So they are passed as separate
+    # matrices of one row: @ then multiplies them one by one, without the copy.
     vectors = x.reshape(n_vectors, 1, n_in) if n_vectors <= 3 else x.reshape(n_vectors, n_in)
     y = vectors @ w
     y += b
@@ -202,8 +203,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # these three groups, the first D numbers belong to the first head, the next D to the second,
     # and so on. So the 3C numbers are reshaped to [3, H, D], in this order. The transpose moves the
     # axis of length 3 to the front, where it can be unpacked into q, k and v. It also moves H
-    # before T: @ takes the last two axes as a matrix, so it makes one matrix product for each
-    # sample and head.
+    # before T, so that the last two axes are T and D. @ takes the last two axes as a matrix, so
+    # there is one matrix product for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -216,8 +217,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # Scores would often lie 8 apart, and if one score is 8 higher than another, its weight is about
     # 3,000 times as large (e^8). Nearly all weight would go to the best match, and the token could
     # not combine what several others hand over. Divided by sqrt(D), the scores would have the
-    # variance 1. We divide the query rather than the scores. The effect is the same, and it is
-    # usually less work: D = 64 divisions for each query instead of S, which is usually larger.
+    # variance 1. We divide the query rather than the scores. The effect is the same, and as soon as
+    # S is above D, it takes fewer divisions.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -274,12 +275,12 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token goes through them.
-    The cost of one more token then has two parts. First, nearly all parameters are read from main
-    memory, and again for each token, because the processor's own fast memory is too small to keep
-    them: 124 million numbers of 4 bytes, 0.5 GB. (Only of wpe, one vector is enough.) This takes
-    longer than the calculations for one token, so it is most of the cost. Second, in every head of
-    every layer, the token's query is compared with S keys. This takes longer as the text grows, but
-    S never exceeds n_ctx.
+    The cost of one more token then has two parts. First, for each token, nearly all parameters are
+    read from main memory anew. They are 124 million numbers of 4 bytes, 0.5 GB, too much for the
+    processor's own fast memory. (The exception is wpe, of which one vector is enough. wte is needed
+    whole, for the logits.) This takes longer than the calculations for one token, so it is most of
+    the cost. Second, in every head of every layer, the token's query is compared with S keys. This
+    takes longer as the text grows, but S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -331,9 +332,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The only unknown token is the one after the last, so from here on only the last vector is
     # used. (We could compute logits at every position, but at all positions except the last, the
-    # next token is known already. It would be a waste: at each position, the matrices of the layers
-    # take 85 million multiplications, and the logits would add V * C = 39 million.) Like everything
-    # that is read from x, the last vector first goes through a layer norm.
+    # next token is known already. Computing them would be a waste: to the 85 million
+    # multiplications that the matrices of the layers take at each position, it would add V * C = 39
+    # million.) Like everything that is read from x, the last vector first goes through a layer
+    # norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
@@ -366,9 +368,9 @@ def with_room(kv, n_past, S, B):
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
 # fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
 # probabilities that softmax makes from the logits. Before the draw, temperature, top-k and top-p
-# may change these probabilities. They do so by changing the logits: each has a function below that
-# takes the logits of one sample, [V], and returns new ones. A token that may no longer be picked
-# has the logit -inf, which softmax turns into the probability 0.
+# may change these probabilities. They do so by changing the logits. Each of the three has a
+# function below, which takes the logits of one sample, [V], and returns new ones. A token that may
+# no longer be picked has the logit -inf, which softmax turns into the probability 0.
 
 
 def scale_by_temperature(logits, temperature):
@@ -405,27 +407,28 @@ def keep_only(logits, ids):
 
 
 def keep_top_k(logits, k):
-    """Top-k: keeps the k likeliest tokens, [V]. The other logits become -inf. k = 0 keeps all."""
+    """Top-k: the logits, with all but the k largest set to -inf, [V]. k = 0 keeps all."""
     if k == 0 or k >= len(logits):
         return logits
     # For speed only: rank only the tokens whose logit is at least the k-th largest, not all 50,257.
-    # (If logits are equal, there can be more than k such tokens.)
+    # (If logits are equal, there can be more than k such tokens.) np.partition puts the k-th
+    # largest number at place -k, without sorting the rest.
     kth_largest = np.partition(logits, -k)[-k]
     candidates = np.where(logits >= kth_largest, logits, -np.inf)  # [V]
     return keep_only(logits, ranked(candidates)[:k])               # [V]
 
 
 def keep_top_p(logits, p):
-    """Top-p (nucleus sampling): keeps the likeliest tokens until their probabilities reach p, [V].
+    """Top-p (nucleus sampling): the logits of the likeliest tokens, the others set to -inf, [V].
 
-    Probabilities are added up, from the largest on, until the sum is p or more. p is above 0 and at
-    most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not
-    reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps all. Top-p is
-    from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the token that
-    takes the sum beyond p: in this example, it keeps only the first. Like this function, that
-    script always keeps the likeliest token, even if its probability alone is more than p.)
+    Tokens are kept, from the likeliest on, until their probabilities add up to p or more. p is
+    above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
+    alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
+    all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the
+    token that takes the sum beyond p: in this example, it keeps only the first. Like this function,
+    that script always keeps the likeliest token, even if its probability alone is more than p.)
     """
-    if p == 1:  # exactly all: below, rounding could bring the sum to 1 too early
+    if p == 1:  # p = 1 must keep all, but below, rounding could bring the sum to 1 too early
         return logits
     ids = ranked(logits)                       # [K]
     probs = softmax(logits[ids])               # [K]
@@ -439,10 +442,10 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p adds up probabilities,
-    and these should already include the effect of temperature and top-k. That is why top-p comes
-    last. (Temperature and top-k could be swapped: the k likeliest tokens are the same at any
-    temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p comes last, because it
+    decides by the size of probabilities. They have to be the ones that the draw is about to use,
+    and temperature and top-k still change them. (Temperature and top-k could be swapped: the k
+    likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -584,9 +587,9 @@ def main(
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # Each call of spawn makes the next B seeds from the user's one seed. So sample number 5
-        # always gets the fifth of them, whatever the batch size is. If the user gave no seed,
-        # choose_seed chooses one, and prints it unless temperature is 0.
+        # From the user's one seed comes a fixed series of seeds, and each call of spawn takes the
+        # next B of it. So sample number 5 always gets the fifth seed, whatever the batch size is.
+        # If the user gave no seed, choose_seed chooses one, and prints it unless temperature is 0.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

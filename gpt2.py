@@ -41,11 +41,12 @@ called 124M because it has 124 million parameters.
 
 The model, the function `gpt2`, is called again and again while a text grows. First it is given the
 prompt, which is the text to be continued (a long one in pieces). After that, each call gets only
-the token that was added last. What it needs from earlier tokens is kept in a cache.
+the token that was added last. What the model needs from earlier tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
 first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
-same everywhere. (Heads, queries, keys and values are explained at `attention`.)
+same everywhere. (Heads, queries, keys and values are explained at `attention`, top-k and top-p at
+Sampling.)
 
     B  samples: texts that are written side by side, as a batch
     T  tokens of each sample that are given to `gpt2` in one call
@@ -201,10 +202,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Within each of
     # these three groups, the first D numbers belong to the first head, the next D to the second,
-    # and so on. So the 3C numbers are reshaped to [3, H, D], in this order. The transpose moves the
-    # axis of length 3 to the front, where it can be unpacked into q, k and v. It also moves H
-    # before T, so that the last two axes are T and D. @ takes the last two axes as a matrix, so
-    # there is one matrix product for each sample and head.
+    # and so on. So the 3C numbers are reshaped to [3, H, D], in this order. The transpose then
+    # gives [3, B, H, T, D]. The axis of length 3 comes to the front, where it can be unpacked into
+    # q, k and v. And the last two axes are T and D: @ takes the last two axes as a matrix, so there
+    # is one matrix product for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -217,8 +218,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # Scores would often lie 8 apart, and if one score is 8 higher than another, its weight is about
     # 3,000 times as large (e^8). Nearly all weight would go to the best match, and the token could
     # not combine what several others hand over. Divided by sqrt(D), the scores would have the
-    # variance 1. We divide the query rather than the scores. The effect is the same, and as soon as
-    # S is above D, it takes fewer divisions.
+    # variance 1. We divide the query rather than the scores. The effect is the same: a query has D
+    # numbers, and S scores are made with it. So when S is above D, this takes fewer divisions.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -275,12 +276,13 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
     would go through all layers for each new token. With it, only the new token goes through them.
-    The cost of one more token then has two parts. First, for each token, nearly all parameters are
-    read from main memory anew. They are 124 million numbers of 4 bytes, 0.5 GB, too much for the
-    processor's own fast memory. (The exception is wpe, of which one vector is enough. wte is needed
-    whole, for the logits.) This takes longer than the calculations for one token, so it is most of
-    the cost. Second, in every head of every layer, the token's query is compared with S keys. This
-    takes longer as the text grows, but S never exceeds n_ctx.
+    The parameters have to be read either way. What the cache saves is the calculations for all
+    earlier tokens. One more token still has two costs. First, nearly all parameters are read from
+    main memory again: they are 124 million numbers of 4 bytes, 0.5 GB, too much for the processor's
+    own fast memory. (Of wpe, one vector is enough. wte is needed whole, for the logits.) Reading
+    them takes longer than the calculations for one token, so it is the larger cost. Second, in
+    every head of every layer, the token's query is compared with S keys. This takes longer as the
+    text grows, but S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -294,7 +296,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     Always pass the cache that the last call returned, never an earlier one. The earlier and the
     later cache share one array kv, unless with_room has made a copy in between. A call with the
-    earlier one would write its new tokens into places that the later one already uses.
+    earlier cache would overwrite keys and values that the later cache needs.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -332,10 +334,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The only unknown token is the one after the last, so from here on only the last vector is
     # used. (We could compute logits at every position, but at all positions except the last, the
-    # next token is known already. Computing them would be a waste: to the 85 million
-    # multiplications that the matrices of the layers take at each position, it would add V * C = 39
-    # million.) Like everything that is read from x, the last vector first goes through a layer
-    # norm.
+    # next token is known already. That would be a waste: at each position, the matrices of the
+    # layers take 85 million multiplications, and the logits would take V * C = 39 million more.)
+    # Like everything that is read from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
@@ -381,9 +382,9 @@ def scale_by_temperature(logits, temperature):
     at temperature 0.5, and 62% at temperature 2.
     """
     # The largest logit is made 0 first, which changes no probability. Then even the smallest
-    # temperature is safe: 0 divided by it stays 0, and at worst all other logits become -inf.
-    # (With float32 logits, NumPy would turn the temperature into float32 too, and a very small one
-    # would become 0.)
+    # temperature is safe: 0 divided by it stays 0, and at worst all other logits become -inf. (The
+    # logits are made float64, because with float32 logits NumPy would turn the temperature into
+    # float32 too, and a very small one would become 0.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -425,10 +426,11 @@ def keep_top_p(logits, p):
     above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
     alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
     all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the
-    token that takes the sum beyond p: in this example, it keeps only the first. Like this function,
-    that script always keeps the likeliest token, even if its probability alone is more than p.)
+    token that takes the sum beyond p: of 0.5, 0.3 and 0.2, it keeps only the first. Like this
+    function, that script always keeps the likeliest token, even if its probability alone is more
+    than p.)
     """
-    if p == 1:  # p = 1 must keep all, but below, rounding could bring the sum to 1 too early
+    if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits
     ids = ranked(logits)                       # [K]
     probs = softmax(logits[ids])               # [K]
@@ -442,10 +444,11 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p comes last, because it
-    decides by the size of probabilities. They have to be the ones that the draw is about to use,
-    and temperature and top-k still change them. (Temperature and top-k could be swapped: the k
-    likeliest tokens are the same at any temperature.)
+    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p comes last because it
+    adds up probabilities, which temperature and top-k change. If it came first, the tokens it keeps
+    would add up to p in the model's probabilities, but to more or less than p in those that we draw
+    with. (Temperature and top-k could be swapped: the k likeliest tokens are the same at any
+    temperature.)
     """
     if temperature == 0:
         return logits.argmax()

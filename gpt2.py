@@ -10,7 +10,7 @@ punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's v
 of 50,257 tokens. A token's id is its number in this list. A common word is one token. A rare word
 is cut into several: below, three words become four tokens. The model itself sees only ids.
 
-This picture shows how one token is made. At its right edge are the shapes of the arrays. The
+This picture shows how one token is made. The shapes of the arrays are at the right edge. The
 letters in them are explained below.
 
     "Alan Turing theorized"                 the text
@@ -275,14 +275,13 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     none beyond.
 
     What the cache saves: a text grows by one token at a time. Without the cache, the whole text
-    would go through all layers for each new token. With it, only the new token goes through them.
-    The parameters have to be read either way. What the cache saves is the calculations for all
-    earlier tokens. One more token still has two costs. First, nearly all parameters are read from
-    main memory again: they are 124 million numbers of 4 bytes, 0.5 GB, too much for the processor's
-    own fast memory. (Of wpe, one vector is enough. wte is needed whole, for the logits.) Reading
-    them takes longer than the calculations for one token, so it is the larger cost. Second, in
-    every head of every layer, the token's query is compared with S keys. This takes longer as the
-    text grows, but S never exceeds n_ctx.
+    would go through all layers for each new token. With it, only the new token does. One more token
+    then costs three things. First, nearly all parameters are read from main memory: they are 124
+    million numbers of 4 bytes, 0.5 GB, too much for the processor's own fast memory. (Of wpe, one
+    vector is enough. wte is needed whole, for the logits.) Second, the new token's own
+    calculations, which take less time than this reading. Third, in every head of every layer, the
+    token's query is compared with S keys. Only this takes longer as the text grows, and S never
+    exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -333,10 +332,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
     # The only unknown token is the one after the last, so from here on only the last vector is
-    # used. (We could compute logits at every position, but at all positions except the last, the
-    # next token is known already. That would be a waste: at each position, the matrices of the
-    # layers take 85 million multiplications, and the logits would take V * C = 39 million more.)
-    # Like everything that is read from x, the last vector first goes through a layer norm.
+    # used. (Logits at every position would be a waste, since at all positions except the last the
+    # next token is known already. At each position, the matrices of the layers take 85 million
+    # multiplications, and the logits would take V * C = 39 million more.) Like everything that is
+    # read from x, the last vector first goes through a layer norm.
     #
     # A token's score is the dot product of this vector with the token's embedding: the better they
     # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
@@ -426,9 +425,9 @@ def keep_top_p(logits, p):
     above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
     alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
     all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the
-    token that takes the sum beyond p: of 0.5, 0.3 and 0.2, it keeps only the first. Like this
-    function, that script always keeps the likeliest token, even if its probability alone is more
-    than p.)
+    token that takes the sum beyond p: of 0.5, 0.3 and 0.2, it keeps only the first at p = 0.7. Like
+    this function, that script always keeps the likeliest token, even if its probability alone is
+    more than p.)
     """
     if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits
@@ -445,10 +444,9 @@ def sample(logits, rng, temperature, top_k, top_p):
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
     Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p comes last because it
-    adds up probabilities, which temperature and top-k change. If it came first, the tokens it keeps
-    would add up to p in the model's probabilities, but to more or less than p in those that we draw
-    with. (Temperature and top-k could be swapped: the k likeliest tokens are the same at any
-    temperature.)
+    adds up probabilities, which temperature and top-k change. If it came first, it would choose its
+    tokens by probabilities that no longer hold when we draw. (Temperature and top-k could be
+    swapped: the k likeliest tokens are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -590,9 +588,9 @@ def main(
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # From the user's one seed comes a fixed series of seeds, and each call of spawn takes the
-        # next B of it. So sample number 5 always gets the fifth seed, whatever the batch size is.
-        # If the user gave no seed, choose_seed chooses one, and prints it unless temperature is 0.
+        # The user's seed determines a fixed series of seeds, and each call of spawn takes the next
+        # B of them. So sample number 5 always gets the fifth seed, whatever the batch size is. If
+        # the user gave no seed, choose_seed chooses one, and prints it unless temperature is 0.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -86,7 +86,7 @@ import math
 
 import numpy as np
 
-import checks
+import checks  # beside this file: refuses wrong arguments, and needs no package
 
 # ---- The parts of a layer ------------------------------------------------------------------
 
@@ -218,8 +218,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # Scores would often lie 8 apart, and if one score is 8 higher than another, its weight is about
     # 3,000 times as large (e^8). Nearly all weight would go to the best match, and the token could
     # not combine what several others hand over. Divided by sqrt(D), the scores would have the
-    # variance 1. We divide the query rather than the scores. The effect is the same: a query has D
-    # numbers, and S scores are made with it. So when S is above D, this takes fewer divisions.
+    # variance 1. We divide the query rather than the scores. The result is the same, and it takes
+    # fewer divisions when S is above D: a query has D numbers, but S scores are made with it.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]

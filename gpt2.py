@@ -71,8 +71,8 @@ that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
 # Not a part of GPT-2: this sets what Ctrl-C does, and makes sure that a missing package is reported
-# in one line, not with a traceback. So it must come before the other imports. (The line with
-# sys.path is for `python -P`, which would not find the files beside this one.)
+# in one line, not with a traceback. So this block must come before the other imports. (With `python
+# -P`, Python would not find the files beside this one: hence the line with sys.path.)
 if __name__ == "__main__":
     import os
     import sys
@@ -172,7 +172,7 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     vector, the linear layer c_attn makes a query, a key and a value:
 
         query   what this token looks for
-        key     how other tokens can find it
+        key     how it can be found, by itself and by later tokens
         value   what it hands over to those that find it
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
@@ -202,10 +202,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 
     # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Within each of
     # these three groups, the first D numbers belong to the first head, the next D to the second,
-    # and so on. So the 3C numbers are reshaped to [3, H, D], in this order. The transpose then
-    # gives [3, B, H, T, D]. The axis of length 3 comes to the front, where it can be unpacked into
-    # q, k and v. And the last two axes are T and D: @ takes the last two axes as a matrix, so there
-    # is one matrix product for each sample and head.
+    # and so on. So the last axis, 3C, is reshaped to three axes: 3, H and D. Then a transpose
+    # reorders all axes to [3, B, H, T, D], for two reasons. The axis of length 3 has to be first,
+    # to be unpacked into q, k and v. And T and D have to be last, because @ multiplies the matrices
+    # that lie in the last two axes: one product for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -218,8 +218,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # Scores would often lie 8 apart, and if one score is 8 higher than another, its weight is about
     # 3,000 times as large (e^8). Nearly all weight would go to the best match, and the token could
     # not combine what several others hand over. Divided by sqrt(D), the scores would have the
-    # variance 1. We divide the query rather than the scores. The result is the same, and it takes
-    # fewer divisions when S is above D: a query has D numbers, but S scores are made with it.
+    # variance 1. We divide the query rather than the scores. The result is the same. For each query
+    # this takes D divisions instead of S, one for each of its scores: fewer once S is above D.
     # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
     # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
@@ -274,14 +274,13 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
     none beyond.
 
-    What the cache saves: a text grows by one token at a time. Without the cache, the whole text
-    would go through all layers for each new token. With it, only the new token does. One more token
-    then costs three things. First, nearly all parameters are read from main memory: they are 124
-    million numbers of 4 bytes, 0.5 GB, too much for the processor's own fast memory. (Of wpe, one
-    vector is enough. wte is needed whole, for the logits.) Second, the new token's own
-    calculations, which take less time than this reading. Third, in every head of every layer, the
-    token's query is compared with S keys. Only this takes longer as the text grows, and S never
-    exceeds n_ctx.
+    What the cache saves: without it, the whole text would go through all layers again for each new
+    token. With it, only the new token does. One more token then costs three things. First, nearly
+    all parameters are read from main memory: they are 124 million numbers of 4 bytes, 0.5 GB, too
+    much for the processor's own fast memory. (Of wpe, one vector is enough. wte is needed whole,
+    for the logits.) Second, the new token's own calculations, which take less time than this
+    reading. Third, in every head of every layer, the token's query is compared with S keys, and S
+    values are added up. Only this takes longer as the text grows, and S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -374,16 +373,17 @@ def with_room(kv, n_past, S, B):
 
 
 def scale_by_temperature(logits, temperature):
-    """Logits divided by temperature, and shifted so that the largest is 0, float64 [V].
+    """Logits shifted so that the largest is 0, then divided by temperature, float64 [V].
 
     Temperatures below 1 make likely tokens likelier. Above 1, probabilities get closer together.
     Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
     at temperature 0.5, and 62% at temperature 2.
     """
-    # The largest logit is made 0 first, which changes no probability. Then even the smallest
-    # temperature is safe: 0 divided by it stays 0, and at worst all other logits become -inf. (The
-    # logits are made float64, because with float32 logits NumPy would turn the temperature into
-    # float32 too, and a very small one would become 0.)
+    # Divided by a tiny temperature, several logits could become infinity, and softmax could not
+    # tell them apart. So the largest logit is made 0 first, which changes no probability: 0 stays
+    # 0, and at worst all others become -inf. (The logits are made float64, because with float32
+    # logits NumPy would turn the temperature into float32 too, and a very small one would become
+    # 0.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -459,6 +459,7 @@ def sample(logits, rng, temperature, top_k, top_p):
     # sum. It can be proved (not here) that each token wins with its softmax probability. rng.choice
     # would do as well. But with this trick, logits and luck are two arrays, so a debugger shows
     # whether a token won by a high logit or by luck.
+    # For speed only: the others, at -inf, could not win, so they get no random number.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -524,10 +525,10 @@ def generate(
         # there is a row for each sample.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
+        # What a sample draws after its end is replaced by stop_id, so it counts as ended again.
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
-        # (A sample that ended earlier was given stop_id again, so it still counts as ended.)
         ended = next_ids == stop_id                                   # [B]
         if ended.all():
             return

@@ -212,14 +212,14 @@ def check_layer(layer):
 def chosen_layers(layer, n_layer, n_tokens):
     """The layers to show in full, as a list of numbers from 0. Raises checks.CallError.
 
-    layer: what was asked for. n_tokens: the length of the text, with the tokens to be added.
+    layer: what was asked for; it has passed `check_layer`. n_tokens: the length of the text, with
+    the tokens to be added.
     """
     if layer is None:
         is_small = n_layer <= 6 and n_tokens <= SHORT_TEXT
         return list(range(n_layer)) if is_small else [0, n_layer - 1]
     if str(layer) == "all":
         return list(range(n_layer))
-    check_layer(layer)
     numbers = {int(word) for word in str(layer).split(",")}
     if max(numbers) > n_layer:
         raise checks.CallError(

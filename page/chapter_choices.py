@@ -71,8 +71,7 @@ def chapter(run):
             "and takes the token with the largest sum. The noise is −log(−log(u)), where u is a "
             "random number between 0 and 1, and log is the natural logarithm. It can be proved "
             "that with this noise the chances are exactly right. (It is known as Gumbel noise.) "
-            "The seed decides the noise: the same seed makes the "
-            "same text."
+            "The seed decides the noise: the same seed makes the same text."
         ),
     ]
     surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])

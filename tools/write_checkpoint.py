@@ -13,6 +13,7 @@ import os
 import numpy as np
 
 import checkpoint
+import checksum
 import weights
 
 DTYPES = {
@@ -76,7 +77,7 @@ def block(entries):
 def trailer(block, compression=0):
     """What follows a block: how it is compressed, and its checksum."""
     compression = bytes([compression])
-    return compression + checkpoint.masked_crc32c(block + compression).to_bytes(4, "little")
+    return compression + checksum.masked_crc32c(block + compression).to_bytes(4, "little")
 
 
 def table(entries, block_size=2**18):
@@ -133,7 +134,7 @@ def write_checkpoint(folder, hparams, tensors=None, prefix="model.ckpt", block_s
             else:
                 array = np.asarray(tensors[name])
                 dtype, shape, data = array.dtype.name, array.shape, array.tobytes()
-                size, crc32c = len(data), checkpoint.masked_crc32c(data)
+                size, crc32c = len(data), checksum.masked_crc32c(data)
                 file.write(data)
             entry = tensor_entry(DTYPES[dtype], shape, offset, size, crc32c)
             entries.append((name.encode(), entry))

@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 import checkpoint
+import checksum
 import openai_files
 import utils
 import weights
@@ -33,7 +34,7 @@ def test_reads_what_tensorflow_writes_today(seed, tmp_path):
     assert index.keys() == tensors.keys()
     for name, tensor in index.items():
         assert checkpoint.bytes_of(tensor, data).tobytes() == tensors[name].tobytes()
-        assert checkpoint.masked_crc32c(checkpoint.bytes_of(tensor, data)) == tensor["crc32c"]
+        assert checksum.masked_crc32c(checkpoint.bytes_of(tensor, data)) == tensor["crc32c"]
 
 
 def test_passes_over_variables_of_other_types(tmp_path):

@@ -6,8 +6,9 @@
 
 ("124M" is OpenAI's smallest GPT-2. Its files are in the folder models/124M.)
 
-GPT-2 is a model that continues a text. It works only with ids. An id is the number of a token in
-the model's vocabulary, the list of all its tokens. A token is a sequence of bytes of text in UTF-8:
+GPT-2 is a model that continues a text. It learned to do so from a large collection of texts: this
+is called training. The model works only with ids. An id is the number of a token in the model's
+vocabulary, the list of all its tokens. A token is a sequence of bytes of text in UTF-8:
 often a word together with the space before it, or a part of a longer word. Each of the 256 single
 bytes is a token too. So any text, in any script, can be turned into ids, even if none of its words
 is in the vocabulary.
@@ -51,9 +52,9 @@ character, a space as "Ġ": see `byte_alphabet`.
 
 encoder.json has an id for each of the 50,257 tokens: the 256 single bytes, the 50,000 tokens that
 the merges make (in GPT-2's list, no two merges make the same token), and <|endoftext|>. The token
-<|endoftext|> marks the end of a text. It stood between the texts that the model was trained on.
-When the model writes a text, it produces this token where it considers the text finished. No merge
-makes this token, so `encode` never returns its id.
+<|endoftext|> marks the end of a text. In training it stood between one text and the next. So when
+the model writes a text, it produces this token where it considers the text finished. `encode` never
+returns its id: a piece starts as single bytes, and no merge makes this token.
 
 Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words into parts, starting from characters.
 The GPT-2 paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them,
@@ -79,8 +80,9 @@ from files import read_text
 # "I'm 25, right?" becomes "I", "'m", " 25", ",", " right", "?".
 PIECE = regex.compile(
     r"""
-    '(?:s|t|re|ve|m|ll|d)    # meant for the end of a contraction such as I'm; what stands around
-                             #   it does not matter. Not I'M, nor a curly apostrophe (I’m)
+    '(?:s|t|re|ve|m|ll|d)    # an apostrophe with one of these endings, as in I'm. It may stand
+                             #   anywhere: "'tis" becomes "'t", "is". Not the M of I'M, and not a
+                             #   curly apostrophe (I’m)
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
@@ -110,12 +112,14 @@ def merge(piece, ranks):
         before   -1    0    1    -    2      -1: no token is before this one
         after     1    2    4    -    5       5: no token comes after this one
 
-    "-" is an old value. It does not matter any more, because no token stands at that place.
+    "-" is an old value. Nothing depends on it any more, because no token stands at that place.
 
     Most pieces are short, but a run of letters without a space may be very long. To search all
     pairs for the lowest rank before each merge would take n * n time for n bytes.
     Instead, the pairs wait in a heap, `candidates`, as (rank, place of the left token). A heap
     quickly hands out the entry of lowest rank. This way, all merges together take n log n time.
+    (The lists are never shortened. Otherwise tokens would change their places, and the places in
+    the heap would be wrong.)
     """
     n_bytes = len(piece)
     tokens = [piece[i : i + 1] for i in range(n_bytes)]
@@ -130,8 +134,8 @@ def merge(piece, ranks):
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
         # The entry may be out of date, because of merges since it was put on the heap:
-        # (1) The left token was joined with the token before it. Its place now holds b"", and no
-        #     merge contains b"".
+        # (1) The left token was joined with the token before it. Its place now holds b"". No merge
+        #     contains b"", whatever `right` is.
         # (2) The left or the right token has grown. The pair at `left` is now a different one,
         #     with a different rank or none.
         # (3) The left token has grown to the end of the piece. Then no token comes after it.
@@ -184,16 +188,16 @@ class Encoder:
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
         treated as 13 ordinary characters.
 
-        A Python string may hold codes that UTF-8 cannot write: surrogates. UTF-16, and JSON in its
-        escapes, write an emoji as two of them. If such data is cut between the two, a string read
-        from it has only one. If two such strings are put together, it may have both, not joined.
-        `encode` joins two that match into their character, and replaces a single one by U+FFFD, the
-        replacement character "�".
+        A Python string may contain surrogates, codes that UTF-8 cannot write. Two surrogates in a
+        row are how UTF-16, and JSON in its escapes, write one emoji: "\\ud83e\\udd17" for 🤗. If a
+        text is cut between the two, each part has a single surrogate. `encode` replaces a single
+        surrogate by U+FFFD, the replacement character "�". If the parts are put together again, the
+        two surrogates form their character again, and `encode` treats them as this character.
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
         except UnicodeEncodeError:
-            # Going through UTF-16 joins the halves that match, and replaces those that do not.
+            # Going through UTF-16 joins two surrogates that form a character, and replaces others.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))

@@ -41,7 +41,8 @@ called 124M because it has 124 million parameters.
 
 The model, the function `gpt2`, is called again and again while a text grows. First it is given the
 prompt, which is the text to be continued (a long one in pieces). After that, each call gets only
-the token that was added last. What the model needs from earlier tokens is kept in a cache.
+the token that was added last. What the model needs from earlier tokens is kept in a cache. (Only a
+text that becomes too long has to start over: see `generate`.)
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
 first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
@@ -60,11 +61,10 @@ Sampling.)
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. A layer norm shifts and scales a vector to mean 0 and variance 1, then
-multiplies it by g and adds b. Each layer norm has its own g and b, in a dict. Layer norms stand in
-three places: ln_1 before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
-Names that begin with c_ are linear layers, dicts with a matrix w and a bias b. (A linear layer is
-just this matrix and bias, not one of the L layers.) weights.py shows the whole tree of parameters.
+table of position embeddings. Names that begin with ln_ are layer norms: ln_1 stands before
+attention, ln_2 before the mlp, and ln_f (f for final) after all layers. Names that begin with c_
+are linear layers. (A linear layer is a matrix and a bias, not one of the L layers.) weights.py
+shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -130,7 +130,7 @@ def layer_norm(x, g, b):
 
     Mean and variance are taken over the C numbers of one token's vector, never across tokens.
     Before g and b are applied, [1, 2, 3, 4] becomes [-1.34, -0.45, 0.45, 1.34]. The gain g and the
-    bias b are parameters, [C] each.
+    bias b are parameters, [C] each. Every layer norm has its own.
     """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
@@ -172,8 +172,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     vector, the linear layer c_attn makes a query, a key and a value:
 
         query   what this token looks for
-        key     how it can be found, by itself and by later tokens
-        value   what it hands over to those that find it
+        key     what this token can be found by
+        value   what this token hands over to a token that finds it
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
     scores of one query into shares, here called attention weights. The token that the query belongs
@@ -214,14 +214,15 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     keys, values = layer_kv                      # [B, H, S, D]
 
     # A score is a sum of D products. If these products were independent, with mean 0 and variance
-    # 1, the score would have the variance D, here 64, and the standard deviation sqrt(D), here 8.
-    # Scores would often lie 8 apart, and if one score is 8 higher than another, its weight is about
-    # 3,000 times as large (e^8). Nearly all weight would go to the best match, and the token could
-    # not combine what several others hand over. Divided by sqrt(D), the scores would have the
-    # variance 1. We divide the query rather than the scores. The result is the same. For each query
-    # this takes D divisions instead of S, one for each of its scores: fewer once S is above D.
-    # (For speed only: np.sqrt(D) would be a float64 number, and with it NumPy 2 would compute the
-    # rest in float64. math.sqrt gives a Python number, which leaves the float32 of q as it is.)
+    # 1, their variances would add up: the score would have the variance D, here 64, and the
+    # standard deviation sqrt(D), here 8. Scores would often lie 8 apart, and if one score is 8
+    # higher than another, its weight is about 3,000 times as large (e^8). Nearly all weight would
+    # go to the best match, and the token could not combine what several others hand over. Divided
+    # by sqrt(D), the scores would have the variance 1.
+    # For speed only: we divide the query, not its scores. The result is the same, and in a long
+    # text this is less work, because a query has D numbers but S scores. And np.sqrt(D) would be a
+    # float64 number, with which NumPy 2 would compute all that follows in float64. math.sqrt gives
+    # a Python number, which leaves q in float32.
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -425,9 +426,8 @@ def keep_top_p(logits, p):
     above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
     alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
     all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the
-    token that takes the sum beyond p: of 0.5, 0.3 and 0.2, it keeps only the first at p = 0.7. Like
-    this function, that script always keeps the likeliest token, even if its probability alone is
-    more than p.)
+    token that takes the sum beyond p, unless it is the likeliest of all: in this example, it keeps
+    only the first.)
     """
     if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits
@@ -472,7 +472,7 @@ def sample(logits, rng, temperature, top_k, top_p):
 # whole prompt at once, for two reasons. First, the queries of a piece meet only the keys up to its
 # end, so scores for later keys, which the mask would hide anyway, are never computed. Second, the
 # arrays of a piece are small enough for the processor's own fast memory. The logits are the same,
-# up to rounding. (with_room uses 256, too, but either number can be changed without the other.)
+# up to rounding.
 CHUNK = 256
 
 
@@ -495,12 +495,13 @@ def generate(
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
     and only then does each sample get its own copy of the cache.
 
-    A text that outgrows the n_ctx positions goes on from its last n_ctx // 2 tokens: these become a
-    new prompt, with no cache. Dropping the oldest token from the cache would not help. To free a
-    position, all other tokens would have to move down by one. But their keys and values belong to
-    their old positions, and contain something of the dropped token. Half is a compromise. If more
-    tokens were kept, the positions would run out again sooner, and a new prompt would have to be
-    computed more often. If fewer were kept, the model would know less of its own text.
+    The model cannot look at more than n_ctx tokens, because wpe has no vectors for more positions.
+    So when a text outgrows n_ctx, its last n_ctx // 2 tokens become a new prompt, with no cache. It
+    would not be enough to drop the oldest token. All others would then stand one position earlier,
+    and their keys and values in the cache would be wrong, as they were computed for the old
+    positions. Half is a compromise. If more tokens were kept, the positions would run out again
+    sooner, and a new prompt would have to be computed more often. If fewer were kept, the model
+    would know less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -525,7 +526,7 @@ def generate(
         # there is a row for each sample.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
-        # What a sample draws after its end is replaced by stop_id, so it counts as ended again.
+        # A sample that has ended still draws, but what it draws is replaced by stop_id.
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 

@@ -40,7 +40,8 @@ that had become the most frequent, and so on, 50,000 times. Each joined pair was
 So frequent pairs have low ranks.
 
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
-character, a space as "Ġ": see `byte_alphabet`.
+character, because spaces and newlines separate the entries of vocab.bpe. The byte of a space is
+written as "Ġ" (`byte_alphabet` has the rule).
 
     vocab.bpe       #version: 0.2     <- the version of the format
                     Ġ t               <- the merge of rank 0 joins "Ġ" and "t"
@@ -81,15 +82,16 @@ from files import read_text
 PIECE = regex.compile(
     r"""
     '(?:s|t|re|ve|m|ll|d)    # an apostrophe with one of these endings, as in I'm. It may stand
-                             #   anywhere: "'tis" becomes "'t", "is". Not the M of I'M, and not a
-                             #   curly apostrophe (I’m)
+                             #   anywhere: "'tis" becomes "'t", "is". It does not fit in I'M, nor
+                             #   with a curly apostrophe: these become "I", "'", "M"
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
     | \s+(?!\S)              # white space. (?!\S): no visible character may come next. So before a
                              #   word, it has to leave the last white-space character: "a   b"
                              #   becomes "a", "  ", " b". At the end of the text, it takes all.
-    | \s+                    # any other white space, such as the newline in "a\nb"
+    | \s+                    # white space that had to be left and is not a space: "a\nb" becomes
+                             #   "a", "\n", "b"
     """,
     regex.VERBOSE,
 )
@@ -112,12 +114,13 @@ def merge(piece, ranks):
         before   -1    0    1    -    2      -1: no token is before this one
         after     1    2    4    -    5       5: no token comes after this one
 
-    "-" is an old value. Nothing depends on it any more, because no token stands at that place.
+    "-" is an old value. It has no effect any more, because no token stands at that place.
 
     Most pieces are short, but a run of letters without a space may be very long. To search all
     pairs for the lowest rank before each merge would take n * n time for n bytes.
-    Instead, the pairs wait in a heap, `candidates`, as (rank, place of the left token). A heap
-    quickly hands out the entry of lowest rank. This way, all merges together take n log n time.
+    Instead, the pairs wait in a heap, `candidates`, as (rank, place of the left token). Each merge
+    adds at most two entries. A heap of n entries finds the one of lowest rank in about log n steps.
+    So all merges together take n log n time.
     (The lists are never shortened. Otherwise tokens would change their places, and the places in
     the heap would be wrong.)
     """
@@ -174,8 +177,7 @@ class Encoder:
         self.ids = {token: id for id, token in enumerate(tokens)}
         self.end_of_text = len(tokens) - 1  # it comes last: get_encoder checks that
         # For speed only: words recur in a text, so the ids of the 65,536 most recently used pieces
-        # are kept. (Used as a decorator, lru_cache would keep one cache for all Encoders, which
-        # would compete for its places.)
+        # are kept. (As a decorator, lru_cache would keep one cache for all Encoders together.)
         self.cached_encode_piece = functools.lru_cache(maxsize=2**16)(self.encode_piece)
 
     def encode_piece(self, piece):
@@ -188,11 +190,9 @@ class Encoder:
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
         treated as 13 ordinary characters.
 
-        A Python string may contain surrogates, codes that UTF-8 cannot write. Two surrogates in a
-        row are how UTF-16, and JSON in its escapes, write one emoji: "\\ud83e\\udd17" for 🤗. If a
-        text is cut between the two, each part has a single surrogate. `encode` replaces a single
-        surrogate by U+FFFD, the replacement character "�". If the parts are put together again, the
-        two surrogates form their character again, and `encode` treats them as this character.
+        A Python string may contain surrogates, codes that UTF-8 cannot write. In UTF-16, a pair of
+        them stands for one character, such as an emoji. `encode` takes a pair for this character,
+        and a single surrogate for U+FFFD, the replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
@@ -253,7 +253,7 @@ def read_tokens(path):
         in_order = [ids[name] for name in names] == list(range(len(names)))
     except (ValueError, TypeError, AttributeError, RecursionError):
         # ValueError: not UTF-8, or not JSON. TypeError: ids that cannot be compared, such as 1 and
-        # null. AttributeError: not an object. RecursionError: nested too deeply.
+        # null. AttributeError: not a JSON object. RecursionError: nested too deeply.
         raise ValueError(f"{path} is not a JSON object that gives every token an id") from None
     if not in_order:
         raise ValueError(f"{path} does not number its {len(names)} tokens 0, 1, 2, ...")

@@ -5,8 +5,9 @@
     data = map_data("model.ckpt.data-00000-of-00001", tensors)
     params = build_params(data, tensors, hparams)
 
-None of these functions compares the weights with their checksums, because that would mean reading
-the whole data file. `check_data` does it.
+None of these functions compares the weights with their checksums: a checksum is a small number that
+was computed from the data and stored, so that a later change can be noticed. To compare them, all
+of the data has to be read. `check_data` does that.
 
 hparams are the sizes of the model, from its file hparams.json. TensorFlow calls a saved model a
 checkpoint. It consists of tensors, that is, arrays (nearly always of numbers): the weights of the
@@ -14,7 +15,8 @@ model, and perhaps others that only training needs. They are in two files, toget
 bundle:
 
     model.ckpt.data-00000-of-00001   the bytes of all tensors, one after another, nothing between
-    model.ckpt.index                 a table: for each tensor its type, shape and place in the data
+    model.ckpt.index                 a table: for each tensor its type, its shape, and where its
+                                     bytes are in the other file, the data file
 
 TensorFlow also writes a small text file named `checkpoint`. It says what the names of the other two
 files begin with, here "model.ckpt". All numbers of a fixed length in these files are little-endian:
@@ -30,9 +32,9 @@ The index is a sorted table of keys and values, in the file format of LevelDB, a
     +------------+-----+------------+-----------+-------------+--------+
 
 It is read from its end. The footer always has 48 bytes, and says where the index block is. The
-index block says where each data block is. The data blocks hold the table. (The index of 124M,
-OpenAI's smallest GPT-2, has a single data block. The metaindex is empty: LevelDB uses it,
-TensorFlow does not.)
+index block says where each data block is. The data blocks hold the table. (They are called so in
+LevelDB, and are all in the index, not in the data file. The index of 124M, OpenAI's smallest GPT-2,
+has just one. The metaindex is empty: LevelDB uses it, TensorFlow does not.)
 
     footer   the handle of the metaindex, the handle of the index block, zeros up to byte 40, and
              in the last 8 bytes a number that marks such files, MAGIC
@@ -44,31 +46,29 @@ TensorFlow does not.)
              say how many there are. Five bytes follow the block and are not counted in its size:
              one for the compression (0: none), and 4 of checksum, computed from the block and the
              byte for the compression (see checksum.py)
-    entry    n_shared, n_new, n_value, three varints; then n_new bytes of the key, and n_value bytes
-             of the value
+    entry    three varints, n_shared, n_new and n_value; then n_new bytes; then n_value bytes. The
+             key is the first n_shared bytes of the key before it, followed by the n_new bytes. The
+             n_value bytes are the value
 
-Neighbouring keys are alike, so an entry leaves out what its key shares with the key before it.
-After "model/h0/attn/c_attn/b", the entry of "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and
-the single key byte "w". In a data block, the first entry and every 16th after it are restarts (in
-the index block, every entry is one): they share nothing, so that a search can begin there, and the
-list at the end of the block says where they are. The functions below read every entry, so they need
-only the length of this list, which tells where the entries end.
+Neighbouring keys are alike, so sharing saves space. After "model/h0/attn/c_attn/b", the entry of
+"model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and the single key byte "w".
+
+Some entries share nothing, so their whole key is there: in a data block the first and every 16th
+after it, in the index block all. They are called restarts. LevelDB finds a key quickly by jumping
+from restart to restart; the list at the end of a block says where they are. The functions below
+read every entry instead. They need only the length of this list, to know where the entries end.
 
 In a data block a key is the name of a tensor (except the first key, see below), and the value is a
-message that describes the tensor. In the index block a value is the handle of a data block. The key
-beside it is not the name of a tensor. It only separates the keys of this data block from those of
-the next, for a search, and is not needed here.
-
-So to find a tensor by hand: read the footer, go to the index block, then to the data blocks in
-turn, and read their entries one by one, until a key is the tensor's name. (Searching the file for
-the whole name may fail, because of the shared parts.) The value of this entry says where the tensor
-is in the data file.
+message that describes the tensor. In the index block a value is the handle of a data block. (The
+key beside it is some text that separates the keys of this data block from those of the next. It is
+for LevelDB's search, and is not needed here.)
 
 
 The messages
 
-Messages are in protobuf, a format for small records. A message is a list of fields. A field begins
-with its tag, a varint: 8 times the number of the field, plus the kind of its value:
+Messages are in protobuf, a format for small records. A message is a list of fields. The same field
+may come several times, as in a list. A field begins with its tag, a varint: 8 times the number of
+the field, plus the kind of its value:
 
     0    a varint
     2    a length, which is a varint, and then that many bytes
@@ -79,22 +79,50 @@ A field whose value is 0 is left out. A tensor's message, a BundleEntryProto, ha
     1 dtype (1: float32)          2 shape           3 shard_id (which data file)
     4 offset in the data file     5 size in bytes   6 crc32c
 
-A field may itself hold a message. A shape has a field 2 for each dimension, and a dimension has its
-length in field 1. For example, this is the message of "model/h0/attn/c_attn/b" in models/tiny, the
-small model that comes with this program, in hexadecimal:
+A field may itself hold a message. A shape has a field 2 for each dimension, one after another. Each
+of these holds a message, in which field 1 is the length of the dimension. For example, this is the
+message of "model/h0/attn/c_attn/w" in models/tiny, the small model that comes with this program, in
+hexadecimal:
 
     08 01             08 is 8 * 1 + 0: field 1, a varint. dtype: 1
-    12 05             12 is 8 * 2 + 2: field 2, a length and bytes. shape, 5 bytes:
-       12 03             field 2, a dimension, 3 bytes:
-          08 80 03          field 1, its length: 384
-    28 80 0C          field 5, size: 1536 bytes, which are 384 float32 numbers
-    35 86 CD 4C 5C    field 6, crc32c: the checksum of those bytes in the data file
-
-It has no field 4, so its offset is 0: its numbers are the first in the data file.
+    12 0E             12, which is 18 in decimal, is 8 * 2 + 2: field 2, a length and bytes. The
+                      shape, 14 bytes:
+       12 02             field 2, a dimension, 2 bytes:
+          08 01             field 1, its length: 1
+       12 03             field 2, the next dimension, 3 bytes:
+          08 80 01          field 1, its length: 0 + 1 * 128
+       12 03             field 2, the last dimension, 3 bytes:
+          08 80 03          field 1, its length: 0 + 3 * 128
+    20 80 0C          field 4, offset: 0 + 12 * 128. Its bytes begin at byte 1536 of the data file
+    28 80 80 0C       field 5, size: 0 + 0 * 128 + 12 * 128 * 128 = 196608 bytes. These are
+                      1 * 128 * 384 float32 numbers of 4 bytes
+    35 0F 82 36 4D    field 6, crc32c: the checksum of these bytes
 
 The first entry of the table has an empty key. Its message, a BundleHeaderProto, describes the
-checkpoint as a whole. Its field 1, num_shards, is the number of data files. Its field 2,
-endianness, is 0 for little-endian.
+checkpoint as a whole. Its field 1, num_shards, is the number of data files. (A large model may have
+several. OpenAI's have one each, and nothing else is supported here.) Its field 2, endianness, is 0
+for little-endian.
+
+
+To find a tensor by hand
+
+    1. Read the footer, the last 48 bytes of the index. Skip the first handle, which is two varints.
+       The next two varints are the offset and the size of the index block.
+    2. Read the entries of the index block. Their values are the handles of the data blocks.
+    3. Read the entries of the data blocks one by one, and put each key together, until a key is the
+       name of the tensor. (To search the file for the name may fail, because of shared bytes.)
+    4. The message of this entry gives the offset and the size of the tensor in the data file.
+
+
+What damage is noticed
+
+    read_index      an index without MAGIC at its end, a block that does not match its checksum, and
+                    bytes that cannot be read in the way described above
+    check_tensors   a weight that is missing, or does not have the dtype, shape or size that a model
+                    with these hparams needs; a layer too many
+    map_data        a data file that is longer or shorter than the index says
+    check_data      a tensor that does not match its checksum, and weights that are infinite or not
+                    numbers
 
 Sources: tensorflow/core/protobuf/tensor_bundle.proto and tensorflow/core/lib/io/table_format.txt
 in github.com/tensorflow/tensorflow; src/model.py in github.com/openai/gpt-2 for the names.
@@ -193,10 +221,9 @@ def read_block(data, offset, size):
         value, position = take(block, position, n_value)
         key = key[:n_shared] + new
         entries.append((key, value))
-        # This loop does not check that sharing ends at the restarts. So in a block made to do harm,
-        # every key could repeat the whole key before it, and the keys together could fill
-        # terabytes. In a good block, each byte of a key is used by at most 16 keys: the key it is
-        # stored with, and those of at most 15 more entries before the next restart. So all keys
+        # In a block made to do harm, every key could share the whole key before it, and all keys
+        # together could fill terabytes. In a good block, a byte that is stored once is in at most
+        # 16 keys, because at most 15 more entries come before the next restart. So all keys
         # together have at most 16 times the bytes of the block.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
@@ -232,7 +259,7 @@ def read_number(fields, number, kind=VARINT):
 def read_tensor(message):
     """What a BundleEntryProto says of one tensor: a dict."""
     fields = read_fields(message)
-    # If a field that holds a message comes more than once, protobuf joins the messages.
+    # There should be one shape. If there are several, protobuf's rule is to join them.
     shapes = [read_fields(shape) for shape in fields.get((2, BYTES), [])]
     dims = [read_fields(dim) for shape in shapes for dim in shape.get((2, BYTES), [])]
     return {
@@ -294,10 +321,10 @@ def stored_shape(name, shape):
     """The shape that a weight has in OpenAI's checkpoints.
 
     shape: the shape that it has in this program (see weights.py). The two are the same, with one
-    exception: the matrix of a linear layer is [in, out] in this program, and [1, in, out] in a
-    checkpoint. Its name ends in "/w", as in "c_attn/w". The "c_" is for convolution, which combines
-    neighbouring vectors. OpenAI's code uses convolutions of width 1. They take one vector at a
-    time, so they are just products with a matrix. The 1 in the shape is this width.
+    exception: a matrix is [in, out] in this program, and [1, in, out] in a checkpoint. Its name
+    ends in "/w", as in "c_attn/w". OpenAI's code multiplies a vector by this matrix with a function
+    for convolutions, hence "c_". A convolution combines several neighbouring vectors. The 1 says
+    that here it takes just one.
     """
     return (1, *shape) if name.endswith("/w") else shape
 
@@ -326,7 +353,8 @@ def check_tensors(path, tensors, hparams):
             raise ValueError(f"{path}: {name} has {size:,} bytes, which do not fit {shape}")
 
     map_tree(check, shapes_of(hparams))  # calls check with the name and the shape of each weight
-    # Layers are named h0, h1, h2, ..., so this would be a weight of one layer too many.
+    # Layers are numbered from 0. So with n_layer layers, there should be no weight like this one,
+    # which every layer has.
     if f"model/h{hparams['n_layer']}/ln_1/g" in tensors:
         raise ValueError(f"{path} lists more layers than n_layer in hparams.json")
 
@@ -354,7 +382,7 @@ def bytes_of(tensor, data):
 
 
 def build_params(data, tensors, hparams):
-    """The weights as a tree (see weights.py) of float32 arrays that share the memory of `data`.
+    """The weights: dicts and lists of float32 arrays (see weights.py) that use the bytes of `data`.
 
     No numbers are copied: the file already holds them as little-endian float32. The 1 in front of a
     matrix's stored shape is dropped.

@@ -406,11 +406,11 @@ def test_a_file_system_that_cannot_map_is_no_obstacle(monkeypatch):
 
 def test_the_example_in_the_docstring_is_true():
     """The message shown byte by byte is in the index of tiny, and means what is said beside it."""
-    example = re.search("(?s)\n    08 01 .*(?=It has no field)", checkpoint.__doc__)[0]
+    example = re.search("(?s)\n    08 01 .*(?=The first entry)", checkpoint.__doc__)[0]
     pairs = re.findall(r"(?m)^ *((?:[0-9A-F]{2} )*[0-9A-F]{2})  ", example)
     message = bytes.fromhex(" ".join(pairs))
     index = (Path(utils.MODELS_DIR) / "tiny" / "model.ckpt.index").read_bytes()
-    assert checkpoint.read_table(index)[b"model/h0/attn/c_attn/b"] == message
+    assert checkpoint.read_table(index)[b"model/h0/attn/c_attn/w"] == message
     tensor = checkpoint.read_tensor(message)
-    assert (tensor["dtype"], tensor["shape"]) == (1, (384,))
-    assert (tensor["offset"], tensor["size"]) == (0, 1536)
+    assert (tensor["dtype"], tensor["shape"]) == (1, (1, 128, 384))
+    assert (tensor["offset"], tensor["size"]) == (1536, 196608)

@@ -29,7 +29,7 @@ letters in them are explained below.
        |                                    compare it with the embeddings of all 50,257 tokens
     logits                                  a score for each of these tokens [B, V]
        |  sample                            turn scores into probabilities, and pick one token
-    326                                     its id: append it to the ids, and go round again
+    326                                     its id: append it to the ids, to be read next
        |  the tokenizer
     " that"                                 its text, to be printed
 
@@ -61,10 +61,10 @@ Sampling.)
     ...  any number of axes before those that are named
 
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. Names that begin with ln_ are layer norms: ln_1 stands before
-attention, ln_2 before the mlp, and ln_f (f for final) after all layers. Names that begin with c_
-are linear layers. (A linear layer is a matrix and a bias, not one of the L layers.) weights.py
-shows the whole tree of parameters.
+table of position embeddings. Names that begin with ln_ are layer norms, dicts with two vectors, g
+and b: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
+Names that begin with c_ are linear layers, dicts with a matrix w and a vector b. (A linear layer is
+not one of the L layers, but a small part of them.) weights.py shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -146,8 +146,8 @@ def linear(x, w, b=0.0):
     n_in, n_out = w.shape
     n_vectors = x.size // n_in
     # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
-    # For 3 vectors or fewer, this copy costs more than it saves. So they are passed as separate
-    # matrices of one row: @ then multiplies them one by one, without the copy.
+    # For 3 vectors or fewer, this copy costs more than it saves. So each vector becomes a matrix
+    # with one row: @ multiplies such matrices one by one, without the copy.
     vectors = x.reshape(n_vectors, 1, n_in) if n_vectors <= 3 else x.reshape(n_vectors, n_in)
     y = vectors @ w
     y += b
@@ -381,8 +381,9 @@ def scale_by_temperature(logits, temperature):
     at temperature 0.5, and 62% at temperature 2.
     """
     # Divided by a tiny temperature, several logits could become infinity, and softmax could not
-    # tell them apart. So the largest logit is made 0 first, which changes no probability: 0 stays
-    # 0, and at worst all others become -inf. (The logits are made float64, because with float32
+    # tell them apart. So the largest logit is subtracted from all of them first. (As in softmax,
+    # this changes no probability.) The largest is now 0, and stays 0 when it is divided. The others
+    # are negative, and at worst become -inf. (The logits are made float64, because with float32
     # logits NumPy would turn the temperature into float32 too, and a very small one would become
     # 0.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
@@ -425,9 +426,9 @@ def keep_top_p(logits, p):
     Tokens are kept, from the likeliest on, until their probabilities add up to p or more. p is
     above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
     alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
-    all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script leaves out the
-    token that takes the sum beyond p, unless it is the likeliest of all: in this example, it keeps
-    only the first.)
+    all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script stops one token
+    earlier, before the sum goes beyond p: in this example, it keeps only the first token. It keeps
+    the likeliest token in any case, too.)
     """
     if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits
@@ -459,7 +460,7 @@ def sample(logits, rng, temperature, top_k, top_p):
     # sum. It can be proved (not here) that each token wins with its softmax probability. rng.choice
     # would do as well. But with this trick, logits and luck are two arrays, so a debugger shows
     # whether a token won by a high logit or by luck.
-    # For speed only: the others, at -inf, could not win, so they get no random number.
+    # For speed only: tokens at -inf could not win, so they get no random number.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]

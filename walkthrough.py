@@ -154,12 +154,15 @@ def introduction(run):
             "computed."
         ),
         prose(
-            f"The model is called {run.options['model_size']}. It has {run.hparams['n_layer']} "
-            f"layers and {n_weights(run):,} weights, the numbers that it has learned."
+            f"The model is called {run.options['model_size']}. It is a GPT-2: it is built like the "
+            "language models that OpenAI released under this name in 2019. It has "
+            f"{run.hparams['n_layer']} layers and {n_weights(run):,} weights, the numbers that it "
+            "has learned."
         ),
-        tag("p", "In the pictures below, each number is a coloured cell. To read the number, point "
-            "at the cell or tap it. With a keyboard, go to the picture with Tab and move with the "
-            "arrow keys.", class_="prose",
+        tag("p", "In the pictures below, each number is a coloured cell. Above each kind of "
+            "picture, it is said what the rows, the columns and the colours mean. To read the "
+            "number of a cell, point at it or tap it. With a keyboard, go to the picture with Tab "
+            "and move with the arrow keys.", class_="prose",
             hidden="hidden"),  # until the script runs: without it, the pictures show no numbers
         prose(f"To make the same text with gpt2.py alone{shell}:"),
         tag("pre", tag("code", start, *(part for flag in flags for part in

@@ -30,9 +30,9 @@ def chapter(run):
             f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
             "token cannot just be dropped: the keys and values of the other tokens contain their "
             "old positions (from wpe), and something of the oldest token. So the program begins "
-            "again, with an empty cache and with the last half of the text as a new prompt. With "
-            "more than half, this would be needed again sooner; with less, the model would know "
-            "less of its text."
+            "again, with an empty cache and with the last half of the text as a new prompt. If it "
+            "kept more than half, it would have to begin again sooner. If it kept less, the model "
+            "would know less of its own text."
         ),
     ]
     if not run.is_cached:
@@ -66,9 +66,10 @@ def chapter(run):
             f"the largest logit is {short(logits.max())}."
         ),
         sentences(
-            "One cost stays: each step reads nearly every weight of the model once, however few "
-            "tokens it is given. In a large model, this takes most of the time of a step. "
-            "What grows with the text is attention: each new token looks at all those before it."
+            "One cost stays: in each step, nearly every weight of the model is fetched from "
+            "memory, however few tokens the step reads. In a large model, this takes most of the "
+            "time of a step that reads one token. Only attention costs more as the text grows: "
+            "each new token looks at all those before it."
         ),
     ]
     head = ["", "first step", "second step", "second step, without cache"]

@@ -43,19 +43,17 @@ def chapter(run):
         prose(
             "In a head, three tables of weights turn each token’s vector into three short vectors, "
             f"of {D} numbers each. (Each of the {D} numbers is a sum: all {C} numbers of the "
-            "vector, each multiplied by a weight of its own, plus one more weight.) The *query* "
-            "says what the token is looking for. The *key* says how other tokens can find it. The "
-            "*value* is what the token hands over when it is found."
+            "vector, each multiplied by a weight of its own, plus one more weight. The vector was "
+            "brought to a standard size before: see the next chapter.) The *query* says what the "
+            "token is looking for. The *key* says how other tokens can find it. The *value* is "
+            "what the token hands over when it is found."
         ),
         prose(
             "Now each query is compared with each key. Their numbers are multiplied pair by pair, "
             f"the {D} products are added up, and the sum is divided by √{D}. This is the *score*: "
             "the better the key fits the query, the higher it is. (The product of two numbers with "
             "the same sign is positive, otherwise it is negative. So the sum is high if the two "
-            f"vectors are alike.) Why √{D}? A sum of {D} random products, some positive and some "
-            f"negative, is typically not {D} but √{D} times as large as one of them. Without the "
-            "division, scores would lie far apart, and one token would often get nearly all the "
-            "weight in the next step."
+            "vectors are alike.)"
         ),
         prose(
             "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
@@ -64,6 +62,13 @@ def chapter(run):
             "values: each value is multiplied by its weight, and the products are added up. So a "
             "weight of 0.7 means that 70% of what is gathered is that token’s value. We say that "
             "the token with the query looks at that token."
+        ),
+        prose(
+            f"Why is the sum divided by √{D}? If {D} random products are added up, some positive "
+            "and some negative, most of them cancel: the sum is typically not "
+            f"{D} but √{D} times as large as one of them. Without the division, scores would lie "
+            "that much farther apart, and softmax would often give nearly all of the attention "
+            "weight to one token."
         ),
         prose(
             f"What all heads have gathered is put side by side, {n_head} × {D} = {C} numbers, and "
@@ -75,9 +80,9 @@ def chapter(run):
             "weights are 0. In training, a whole text is given at once, and each token’s vector is "
             "used to guess the token after it. Without the mask, a token could simply look at the "
             "next one, which is the answer. When the model writes, no token stands after the last "
-            "one. But the mask still matters for the earlier tokens: without it, their vectors "
-            "would be of a kind that the model did not meet in training, and would change with "
-            "each token that is added."
+            "one. But the mask still matters for the earlier tokens: without it, they would "
+            "gather from the tokens after them too. Then their vectors would be of a kind that the "
+            "model did not meet in training, and would change with each token that is added."
         ),
     ]
     return tag(
@@ -121,8 +126,8 @@ def habits(squares):
     kinds = [
         ("the token before", "the token just before", "", lambda rows, i: rows[i, i - 1]),
         ("the first token", "the first token of the text",
-         " The weights of a row add up to 1 even if nothing fits. Many heads then put most of "
-         "the weight on the first token.", lambda rows, i: rows[i, 0]),
+         " (A head often looks there when no token fits: the weights of a row have to add up to 1 "
+         "even then, and every token can look at the first one.)", lambda rows, i: rows[i, 0]),
         ("the token itself", "the token itself", "", lambda rows, i: rows[i, i]),
     ]
     found = []
@@ -216,17 +221,17 @@ def example(run):
                      f"{power:.3f}", f"{weights[i]:.3f}"])
     total = np.exp(scores[: row + 1] - largest).sum()
     words = prose(
-        f"This is row {{}} of {named(layer, head).lower()}, whose picture is under “All heads”. "
-        "Softmax first subtracts the largest score from every score, and then takes the powers of "
-        "e. This divides all the powers by the same number. So the attention weights stay the "
-        f"same, and no power gets too large. The powers add up to {total:.3f}; each divided by "
-        "this sum is a weight. Later tokens of the prompt have a score too, but the mask hides it. "
-        "(All numbers are rounded.)",
+        f"Here the token {{}} looks, in {named(layer, head).lower()}. Each line of the table is a "
+        "token that it might look at. Softmax first subtracts the largest score from every score, "
+        "and then takes the powers of e. This divides all the powers by the same number. So the "
+        "attention weights stay the same, and no power gets too large. The powers add up to "
+        f"{total:.3f}; each divided by this sum is a weight. Later tokens of the prompt have a "
+        "score too, but the mask hides it. (All numbers are rounded.)",
         run.token(run.ids[row]),
     )
     head = ["looks at", "score", "after the mask", "e^(masked − largest)", "weight"]
     caption = f"Scores and weights of “{run.label(run.ids[row])}”"
-    return tag("div", tag("h3", "One row, worked out"), words,
+    return tag("div", tag("h3", "The attention weights of one token"), words,
                table(caption, head, rows, "work hidden-caption"))
 
 

@@ -159,13 +159,14 @@ def way(run):
          "itself. What attention and the mlp find is added to the vector. (See the next two "
          "chapters.)"),
         (f"{run.hparams['n_vocab']:,} numbers", f"logits [1, {run.hparams['n_vocab']}]",
-         "The vector of the last token is compared with the row of `wte` of every token in the "
-         "vocabulary. (Only this vector, since only the token after it is wanted.) That gives a "
-         "number for each token, its *logit*: the higher, the likelier the token is to come next."),
+         "The vector of the last token is brought to a standard size, and then compared with the "
+         "row of `wte` of every token in the vocabulary. (Only this vector, since only the token "
+         "after it is wanted.) That gives a number for each token, its *logit*: the higher, the "
+         "likelier the token is to come next."),
         ("1 id", str(run.new_ids[0]),
          ("The token {} is drawn. (A higher logit makes a token likelier to be drawn.)"
           if run.chosen == "drawn" else "The token {} has the highest logit, and is taken.")
-         + " It is put at the end of the text, and everything begins again. (See “Why this word "
+         + " It is put at the end of the text, and the next step reads it. (See “Why this word "
          "and not that one”.)"),
     ]
     items = []

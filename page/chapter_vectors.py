@@ -45,17 +45,18 @@ def chapter(run):
             "one multiplies the number, the other is added. This is the *norm*, or layer norm. x "
             "itself is not changed by it. (Inside attention and the mlp, the copy is named x too.) "
             "So attention and the mlp get numbers of about the same size in every layer, although "
-            "x grows."
+            "x grows. (Otherwise scores would grow too, and in later layers softmax would give "
+            "nearly all of the attention weight to one token.)"
         ),
         prose(
-            "After the last layer comes one more norm, and then the question: what comes next? For "
-            f"each of the {V:,} tokens, the last token’s vector, after this norm, and the token’s "
-            "row of wte are multiplied number by number, and the products are added up. The sum is "
-            "the token’s logit. So wte is used twice: at the start it turns ids into vectors, at "
-            "the end it tells which tokens a vector is like. (Why should the last vector be like "
-            "the token that comes next? Because of training: it changed the weights so that the "
-            "token that really came next got a higher logit.) Softmax turns the logits into "
-            "probabilities, as it turned scores into attention weights."
+            "After the last layer comes one more norm, and then the question: what comes next? The "
+            f"vector of the last token is compared with each of the {V:,} rows of wte: the numbers "
+            "of the two are multiplied pair by pair, and the products are added up. The sum is the "
+            "logit of the token whose row it is. So wte is used twice: at the start it turns ids "
+            "into vectors, at the end it tells which tokens a vector is like. (Why should the last "
+            "vector be like the token that comes next? Because of training: it changed the weights "
+            "so that the token that really came next got a higher logit.) Softmax turns the logits "
+            "into probabilities, as it turned scores into attention weights."
         ),
         prose(
             "What if the model stopped after fewer layers? The table answers that: norm, logits "

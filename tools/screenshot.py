@@ -21,10 +21,12 @@ def main():
         path = Path(folder) / "walkthrough.html"
         walkthrough.main(PROMPT, output=str(path))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        page = browser.new_page(viewport={"width": 1440, "height": 940})
+        page = browser.new_page(viewport={"width": 1070, "height": 660})
         page.goto(path.as_uri())
-        page.locator("#heads h2").evaluate("e => scrollTo(0, e.getBoundingClientRect().top - 20)")
-        area = page.locator("#heads .shown image").first.bounding_box()
+        # The heads of layers 3 and 4. The pointer is on a cell of the first head of layer 4.
+        page.get_by_text("Layer 3", exact=True).evaluate(
+            "e => scrollTo(0, e.getBoundingClientRect().top - 10)")
+        area = page.locator("#heads .heads image").nth(12).bounding_box()
         tokens, row, column = 7, 3, 2  # “id” looks at “·sa”
         page.mouse.move(area["x"] + area["width"] * (column + 0.5) / tokens,
                         area["y"] + area["height"] * (row + 0.5) / tokens)

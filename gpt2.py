@@ -63,8 +63,9 @@ Sampling.)
 Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
 table of position embeddings. Names that begin with ln_ are layer norms, dicts with two vectors, g
 and b: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
-Names that begin with c_ are linear layers, dicts with a matrix w and a vector b. (A linear layer is
-not one of the L layers, but a small part of them.) weights.py shows the whole tree of parameters.
+Names that begin with c_ are linear layers, dicts with a matrix w and a vector b. They turn a vector
+x into x @ w + b. (A linear layer is not one of the L layers, but a small part of them.) weights.py
+shows the whole tree of parameters.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -220,9 +221,9 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # go to the best match, and the token could not combine what several others hand over. Divided
     # by sqrt(D), the scores would have the variance 1.
     # For speed only: we divide the query, not its scores. The result is the same, and in a long
-    # text this is less work, because a query has D numbers but S scores. And np.sqrt(D) would be a
-    # float64 number, with which NumPy 2 would compute all that follows in float64. math.sqrt gives
-    # a Python number, which leaves q in float32.
+    # text this is less work, because a query has D numbers but S scores. The root is taken with
+    # math.sqrt, because np.sqrt(D) would be a float64 number, and from there on NumPy 2 would
+    # compute in float64. math.sqrt gives a Python number, which leaves q in float32.
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -293,8 +294,8 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     After a call with one sample, the next may have B samples: with_room, below, then copies the
     cache for each of them. So a prompt that they share is computed only once.
 
-    Always pass the cache that the last call returned, never an earlier one. The earlier and the
-    later cache share one array kv, unless with_room has made a copy in between. A call with the
+    Always pass the cache that the last call returned, never an earlier one. kv has free places for
+    tokens to come, so an earlier and a later cache are mostly the same array kv. A call with the
     earlier cache would overwrite keys and values that the later cache needs.
     """
     B, T = inputs.shape
@@ -426,9 +427,9 @@ def keep_top_p(logits, p):
     Tokens are kept, from the likeliest on, until their probabilities add up to p or more. p is
     above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
     alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
-    all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script stops one token
-    earlier, before the sum goes beyond p: in this example, it keeps only the first token. It keeps
-    the likeliest token in any case, too.)
+    all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script stops before
+    the sum goes beyond p: in this example, it keeps only the first token. But it, too, always keeps
+    the likeliest one.)
     """
     if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits

@@ -559,6 +559,7 @@ def main(
     # these modules. They are imported here, and not at the top of the file, so that `import gpt2`
     # needs no package but NumPy.
     import cli
+    import model_names
     import printing
     import prompts
     import utils
@@ -574,8 +575,8 @@ def main(
     batch_size = checks.integer("batch_size", batch_size, lowest=1)
     if seed is not None:
         seed = checks.integer("seed", seed, lowest=0)
-    models_dir = utils.MODELS_DIR if models_dir is None else models_dir
-    utils.check_model_size(model_size, models_dir)
+    models_dir = model_names.MODELS_DIR if models_dir is None else models_dir
+    model_names.check_model_size(model_size, models_dir)
     # Without a prompt, read_prompt reads standard input. If that is a terminal, it returns None,
     # and prompts.session, below, asks for prompts.
     prompt = prompts.read_prompt(prompt)

@@ -39,6 +39,7 @@ import sys
 import checks
 import cli
 import console
+import model_names
 import prompts
 import utils
 import weights
@@ -259,8 +260,8 @@ def main(
     given_k = checks.integer("top_k", top_k, lowest=0)
     given_p = checks.fraction("top_p", top_p)
     given_seed = checks.integer("seed", seed, lowest=0)
-    where = utils.MODELS_DIR if models_dir is None else models_dir
-    utils.check_model_size(model_size, where)
+    where = model_names.MODELS_DIR if models_dir is None else models_dir
+    model_names.check_model_size(model_size, where)
     output = os.path.expanduser(output)
     check_output(output)
     prompt = prompts.read_prompt(prompt)

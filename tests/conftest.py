@@ -14,8 +14,8 @@ import pytest
 import cli
 import encoder
 import gpt2
+import model_names
 import prompts
-import utils
 
 ROOT = Path(__file__).parent.parent
 
@@ -165,7 +165,7 @@ def model_says(monkeypatch):
 
     Each argument is the text of one sample.
     """
-    ids = encoder.get_encoder("tiny", utils.MODELS_DIR).ids
+    ids = encoder.get_encoder("tiny", model_names.MODELS_DIR).ids
 
     def model_says(*rows):
         def scripted(inputs, wte, cache=None, **rest):

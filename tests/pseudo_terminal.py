@@ -37,8 +37,8 @@ sys.path.insert(0, folder)
 import console
 console.prepare()
 import numpy as np
-import cli, encoder, gpt2, utils
-byte_ids = encoder.get_encoder("tiny", utils.MODELS_DIR).ids
+import cli, encoder, gpt2, model_names
+byte_ids = encoder.get_encoder("tiny", model_names.MODELS_DIR).ids
 
 def scripted(inputs, wte, cache=None, **rest):
     line.send(b"?")

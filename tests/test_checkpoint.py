@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import checkpoint
+import model_names
 import openai_files
 import utils
 from tools.fuzz_checkpoint import read_or_refuse, reseal
@@ -409,7 +410,7 @@ def test_the_example_in_the_docstring_is_true():
     example = re.search("(?s)\n    08 01 .*(?=The first entry)", checkpoint.__doc__)[0]
     pairs = re.findall(r"(?m)^ *((?:[0-9A-F]{2} )*[0-9A-F]{2})  ", example)
     message = bytes.fromhex(" ".join(pairs))
-    index = (Path(utils.MODELS_DIR) / "tiny" / "model.ckpt.index").read_bytes()
+    index = (Path(model_names.MODELS_DIR) / "tiny" / "model.ckpt.index").read_bytes()
     assert checkpoint.read_table(index)[b"model/h0/attn/c_attn/w"] == message
     tensor = checkpoint.read_tensor(message)
     assert (tensor["dtype"], tensor["shape"]) == (1, (1, 128, 384))

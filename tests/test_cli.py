@@ -15,6 +15,7 @@ from conftest import TINY, TWELVE, pipe_in
 
 import cli
 import gpt2
+import model_names
 import utils
 
 OPTIONS = inspect.signature(gpt2.main).parameters
@@ -209,7 +210,7 @@ def test_prompt_is_what_was_typed(call, encoded, prompt):
 def test_options_are_what_was_typed(call, monkeypatch):
     """A name that looks like a number stays a name. Hyphens may stand for underscores in flags."""
     given = {}
-    monkeypatch.setattr(utils, "check_model_size", lambda *model: given.update(model=model))
+    monkeypatch.setattr(model_names, "check_model_size", lambda *model: given.update(model=model))
     monkeypatch.setattr(utils, "load_encoder_and_hparams", lambda *_: sys.exit("far enough"))
     assert call("Hi", "--models-dir=2024", "--model-size", "124").status == "far enough"
     assert given["model"] == ("124", "2024")

@@ -16,6 +16,7 @@ import pytest
 from conftest import GPT2_PY, ROOT, TINY, TWELVE, environment
 
 import console
+import model_names
 import utils
 
 PROGRAMS = ["gpt2.py", "utils.py", "walkthrough.py"]
@@ -258,7 +259,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_text_is_an_error(tmp_path):
 
 def test_a_path_that_the_console_cannot_show_is_printed_as_codes(process, tmp_path):
     """Letters that the console lacks, in a folder's name, do not make `utils.py download` fail."""
-    shutil.copytree(os.path.join(utils.MODELS_DIR, "tiny"), tmp_path / "модели" / "tiny")
+    shutil.copytree(os.path.join(model_names.MODELS_DIR, "tiny"), tmp_path / "модели" / "tiny")
     words = ["download", "tiny", "--models_dir", str(tmp_path / "модели")]
     status, out, err = process(*words, script=utils.__file__, PYTHONIOENCODING="ascii")
     assert (status, err) == (0, "")
@@ -274,8 +275,8 @@ sys.path.insert(0, os.path.dirname(os.environ["GPT2_PY"]))
 import console
 console.prepare()
 import numpy as np
-import cli, encoder, gpt2, utils
-ids = encoder.get_encoder("tiny", utils.MODELS_DIR).ids
+import cli, encoder, gpt2, model_names
+ids = encoder.get_encoder("tiny", model_names.MODELS_DIR).ids
 
 def scripted(inputs, wte, cache=None, **rest):
     n_said = cache or 0

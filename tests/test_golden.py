@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import gpt2
+import model_names
 import utils
 
-DATA = Path(utils.MODELS_DIR, "124M", "model.ckpt.data-00000-of-00001")
+DATA = Path(model_names.MODELS_DIR, "124M", "model.ckpt.data-00000-of-00001")
 pytestmark = pytest.mark.skipif(
     not DATA.exists(), reason="models/124M is not there: python utils.py download 124M"
 )
@@ -45,7 +46,7 @@ GREEDY = {
 
 @pytest.fixture(scope="module")
 def model():
-    return utils.load_encoder_hparams_and_params("124M", utils.MODELS_DIR)
+    return utils.load_encoder_hparams_and_params("124M", model_names.MODELS_DIR)
 
 
 @pytest.mark.parametrize("prompt", GREEDY)

@@ -20,6 +20,7 @@ from huggingface_folders import (
 
 import gpt2
 import huggingface
+import model_names
 import openai_files
 import prompts
 import utils
@@ -257,7 +258,7 @@ def test_name_on_the_hub_is_answered_with_the_command_that_downloads_it(tmp_path
     short = full.split("/")[1]
     for models_dir, quote in {tmp_path: "", tmp_path / "a b": '"'}.items():
         with pytest.raises(ValueError) as caught:
-            utils.check_model_size(name, str(models_dir))
+            model_names.check_model_size(name, str(models_dir))
         place = f"{quote}{models_dir / short}{quote}"
         files = 'model.safetensors "*.json" "*.txt"'
         assert f"`hf download {full} {files} --local-dir {place}`" in str(caught.value)
@@ -268,5 +269,5 @@ def test_name_on_the_hub_is_answered_with_the_command_that_downloads_it(tmp_path
 def test_other_unknown_names_are_not_taken_for_names_on_the_hub(tmp_path, name):
     """The message has no command that would download them from there."""
     with pytest.raises(ValueError) as caught:
-        utils.check_model_size(name, str(tmp_path))
+        model_names.check_model_size(name, str(tmp_path))
     assert "hf download" not in str(caught.value)

@@ -10,6 +10,7 @@ from conftest import ROOT
 from page_reader import text_of, write
 
 import gpt2
+import model_names
 import prompts
 import utils
 from page import chapter_vectors
@@ -35,7 +36,7 @@ def page(prompt, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tiny():
-    return utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+    return utils.load_encoder_hparams_and_params("tiny", model_names.MODELS_DIR)
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from conftest import TINY
 
 import encoder
 import gpt2
+import model_names
 import printing
-import utils
 
 # ---- One text, and several -----------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ class Watched(io.StringIO):
 
 def test_text_is_written_as_it_comes(monkeypatch):
     """Each token is written before the next one is made, even into a pipe or a file."""
-    tiny = encoder.get_encoder("tiny", utils.MODELS_DIR)
+    tiny = encoder.get_encoder("tiny", model_names.MODELS_DIR)
     monkeypatch.setattr(sys, "stdout", out := Watched())
 
     def steps():

@@ -12,6 +12,7 @@ from conftest import TINY, TWELVE, pipe_in
 
 import encoder
 import gpt2
+import model_names
 import prompts
 import utils
 
@@ -21,7 +22,7 @@ NO_TOKENS = [*TINY, "--n_tokens_to_generate=0"]
 @pytest.fixture(scope="module")
 def tiny():
     """The tokenizer of the model that comes with the program."""
-    return encoder.get_encoder("tiny", utils.MODELS_DIR)
+    return encoder.get_encoder("tiny", model_names.MODELS_DIR)
 
 
 # ---- From the command line -----------------------------------------------------------------
@@ -33,7 +34,7 @@ def test_empty_prompt_starts_from_end_of_text(call, monkeypatch):
     monkeypatch.setattr(gpt2, "generate", lambda ids, *_, **__: seen.append(ids) or iter([]))
     for words in [[""], ["--prompt="], ["--prompt", ""]]:
         assert call(*words, *TINY).status == 0
-    n_vocab = len(encoder.get_encoder("tiny", utils.MODELS_DIR).tokens)
+    n_vocab = len(encoder.get_encoder("tiny", model_names.MODELS_DIR).tokens)
     assert seen == [[n_vocab - 1]] * 3
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, random_params
 
+import model_names
 import utils
 from page.tracer import statements_by_line, trace
 
@@ -140,7 +141,7 @@ def random_model():
 
 
 def bundled_model():
-    _, hparams, params = utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+    _, hparams, params = utils.load_encoder_hparams_and_params("tiny", model_names.MODELS_DIR)
     C, H = hparams["n_embd"], hparams["n_head"]
     sizes = {"V": hparams["n_vocab"], "C": C, "L": hparams["n_layer"], "H": H, "D": C // H}
     return sizes, params

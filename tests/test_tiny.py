@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
+import model_names
 import openai_files
 import utils
 import weights
@@ -36,12 +37,12 @@ And in possession twenty thousand crowns.
 
 @pytest.fixture(scope="module")
 def tiny():
-    return utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+    return utils.load_encoder_hparams_and_params("tiny", model_names.MODELS_DIR)
 
 
 def test_its_files_are_right(capsys):
     """verify finds no damage, no other file is there, and all files together have under 5 MB."""
-    assert utils.verify("tiny", utils.MODELS_DIR)
+    assert utils.verify("tiny", model_names.MODELS_DIR)
     assert sum(path.stat().st_size for path in TINY.iterdir()) < 5_000_000
     names = {path.name for path in TINY.iterdir() if not path.name.startswith(utils.CHECKED_FILE)}
     assert names == {*openai_files.FILES, "README.md"}

@@ -13,6 +13,7 @@ import pytest
 
 import checkpoint
 import files
+import model_names
 import openai_files
 import utils
 from checks import CallError
@@ -129,7 +130,7 @@ def test_openais_names_are_held_to_what_is_published(model, capsys):
 
 def test_the_hashes_of_the_bundled_model_are_in_the_program(capsys):
     """So verify compares all its files with them, as it does for 124M."""
-    result, lines, total = verify(Path(utils.MODELS_DIR, "tiny"), capsys)
+    result, lines, total = verify(Path(model_names.MODELS_DIR, "tiny"), capsys)
     assert result is True
     assert all(line.endswith("published SHA-256") for line in lines)
     assert total == "tiny: 6 of 6 files are right"
@@ -146,8 +147,8 @@ def test_a_change_that_fits_the_other_files_is_found_in_the_bundled_model(
     name, old, new, tmp_path, capsys, monkeypatch
 ):
     """The published hash shows it. The last line says how to get the file back."""
-    shutil.copytree(Path(utils.MODELS_DIR, "tiny"), tmp_path / "tiny")
-    monkeypatch.setattr(utils, "MODELS_DIR", str(tmp_path))
+    shutil.copytree(Path(model_names.MODELS_DIR, "tiny"), tmp_path / "tiny")
+    monkeypatch.setattr(model_names, "MODELS_DIR", str(tmp_path))
     text = (tmp_path / "tiny" / name).read_text(encoding="utf-8")
     assert old in text
     (tmp_path / "tiny" / name).write_text(text.replace(old, new), encoding="utf-8")
@@ -401,10 +402,10 @@ def test_a_full_disk_is_one_line(words):
 # ---- Names ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*utils.MODEL_SIZES, "small"])
+@pytest.mark.parametrize("name", [*model_names.MODEL_SIZES, "small"])
 def test_openais_sizes_and_existing_folders_are_accepted(name):
     """The files in the folders are not looked at yet."""
-    utils.check_model_size(name, SMALL.parent)
+    model_names.check_model_size(name, SMALL.parent)
 
 
 @pytest.mark.parametrize(
@@ -416,7 +417,7 @@ def test_any_other_name_is_refused_in_one_line(name):
     """The line lists the models that there are. Nothing is written."""
     before = sorted(os.listdir(SMALL.parent))
     with pytest.raises(ValueError) as error:
-        utils.check_model_size(name, SMALL.parent)
+        model_names.check_model_size(name, SMALL.parent)
     message = str(error.value)
     assert "124M, 355M, 774M, 1558M" in message
     assert "there is small" in message
@@ -435,38 +436,38 @@ def test_other_names_of_openais_models_lead_to_these(other, name, tmp_path):
     A folder with such a name is a model of its own.
     """
     with pytest.raises(CallError, match=f"^the model {other} is .*called {name}.*: use this name$"):
-        utils.check_model_size(other, tmp_path)
+        model_names.check_model_size(other, tmp_path)
     (tmp_path / other).mkdir()
-    utils.check_model_size(other, tmp_path)
+    model_names.check_model_size(other, tmp_path)
 
 
 def test_a_path_is_no_name():
     """The message says which name and which models_dir lead to the model at this path."""
     words = f'by its name: choose the model small, with --models_dir="{SMALL.parent}"'
     with pytest.raises(CallError, match=re.escape(words)):
-        utils.check_model_size(str(SMALL), "models")
+        model_names.check_model_size(str(SMALL), "models")
     with pytest.raises(CallError, match="'models/124M' is a path.*choose the model 124M"):
-        utils.check_model_size(f"models{os.sep}124M", "models")
+        model_names.check_model_size(f"models{os.sep}124M", "models")
 
 
 @pytest.mark.parametrize("typed, meant", [("124m", "124M"), ("Small", "small"), ("samll", "small")])
 def test_a_misspelt_name_is_guessed(typed, meant):
     """Capital letters make no difference."""
     with pytest.raises(CallError, match=f"no model '{typed}': did you mean {meant}"):
-        utils.check_model_size(typed, SMALL.parent)
+        model_names.check_model_size(typed, SMALL.parent)
 
 
 def test_the_bundled_model_lies_in_one_place(tmp_path, monkeypatch):
     """The message differs for another folder, a missing folder, and a model that was removed."""
-    elsewhere = f"the model tiny is in {utils.MODELS_DIR}, not in {tmp_path}: leave out"
+    elsewhere = f"the model tiny is in {model_names.MODELS_DIR}, not in {tmp_path}: leave out"
     with pytest.raises(CallError, match=re.escape(elsewhere)):
-        utils.check_model_size("tiny", tmp_path)
+        model_names.check_model_size("tiny", tmp_path)
     with pytest.raises(CallError, match="^the folder .*no does not exist"):
-        utils.check_model_size("tiny", tmp_path / "no")
-    monkeypatch.setattr(utils, "MODELS_DIR", str(tmp_path))
+        model_names.check_model_size("tiny", tmp_path / "no")
+    monkeypatch.setattr(model_names, "MODELS_DIR", str(tmp_path))
     for models_dir in (tmp_path, tmp_path / "no"):
         with pytest.raises(CallError, match="missing there: restore it with `git -C"):
-            utils.check_model_size("tiny", models_dir)
+            model_names.check_model_size("tiny", models_dir)
     (tmp_path / "tiny").mkdir()
     with pytest.raises(ValueError, match="vocab.bpe.* are missing. Restore it with `git -C"):
         utils.load_encoder_and_hparams("tiny", tmp_path)
@@ -478,8 +479,8 @@ def test_models_dir_is_not_the_folder_of_the_model(name, model):
     model = model.rename(model.parent / ("124M" if name == "124M" else "small"))
     remedy = f'write --models_dir="{model.parent}", and choose the model {model.name}'
     with pytest.raises(CallError, match=f"is itself the folder of a model.*{re.escape(remedy)}"):
-        utils.check_model_size(name, model)
-    utils.check_model_size("355M", model)
+        model_names.check_model_size(name, model)
+    model_names.check_model_size("355M", model)
 
 
 @pytest.mark.parametrize("name", ["124M", "tiny", "mine"])
@@ -490,7 +491,7 @@ def test_a_file_is_no_models_dir(name, tmp_path):
     for models_dir in (tmp_path / "file", tmp_path / "file" / "models", tmp_path):
         path = tmp_path / (name if models_dir == tmp_path else "file")
         with pytest.raises(CallError, match=re.escape(f"{path} is a file, but ")):
-            utils.check_model_size(name, models_dir)
+            model_names.check_model_size(name, models_dir)
 
 
 def test_a_home_folder_is_expanded(model, monkeypatch):
@@ -498,8 +499,8 @@ def test_a_home_folder_is_expanded(model, monkeypatch):
     monkeypatch.setenv("HOME", str(model.parent.parent))
     monkeypatch.setenv("USERPROFILE", str(model.parent.parent))
     models_dir = f"~/{model.parent.name}"
-    utils.check_model_size("small", models_dir)
+    model_names.check_model_size("small", models_dir)
     _, hparams, params = utils.load_encoder_hparams_and_params("small", models_dir)
     assert params["wpe"].shape == (hparams["n_ctx"], hparams["n_embd"])
     with pytest.raises(ValueError, match="there is small"):
-        utils.check_model_size("other", models_dir)
+        model_names.check_model_size("other", models_dir)

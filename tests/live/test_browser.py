@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gpt2
+import model_names
 import utils
 import walkthrough
 from page.tracer import trace
@@ -113,7 +114,7 @@ def test_no_head_stands_in_a_row_alone(visit, width):
 
 def test_numbers_seen_are_those_of_the_run(visit):
     """The range and mean of the first step's logits are compared, and the ten largest of them."""
-    encoder, hparams, params = utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+    encoder, hparams, params = utils.load_encoder_hparams_and_params("tiny", model_names.MODELS_DIR)
     ids = np.array([encoder.encode(PROMPT)])
     logits, _ = gpt2.gpt2(ids, **params, n_head=hparams["n_head"])
     page = visit()
@@ -154,7 +155,7 @@ def test_a_function_unfolds_by_key_button_and_link(visit):
 
 def weights_of(layer, head):
     """The attention weights of the prompt in the first step: [T, T]."""
-    encoder, hparams, params = utils.load_encoder_hparams_and_params("tiny", utils.MODELS_DIR)
+    encoder, hparams, params = utils.load_encoder_hparams_and_params("tiny", model_names.MODELS_DIR)
     found = []
 
     def keep(call, name, value):

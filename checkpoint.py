@@ -40,12 +40,13 @@ has just one. The metaindex is empty: LevelDB uses it, TensorFlow does not.)
              in the last 8 bytes a number that marks such files, MAGIC
     handle   where a block is: its offset in the file and its size in bytes, two varints
     varint   a whole number in as few bytes as it needs: each byte holds 7 bits of it, the lowest
-             bits first, and the top bit says that another byte follows. 384 is the two bytes 80 03
-             (in hexadecimal): 0 + 3 * 128
-    block    entries, then a list of restarts (see below): 4 bytes for each, and then 4 bytes that
-             say how many there are. Five bytes follow the block and are not counted in its size:
-             one for the compression (0: none), and 4 of checksum, computed from the block and the
-             byte for the compression (see checksum.py)
+             bits first, and the top bit says that another byte follows. For example, 384 is 80 03
+             in hexadecimal. 80 is the top bit and 0, so another byte follows: 0 + 3 * 128
+    block    entries, then a list of numbers of 4 bytes each (the restarts, explained below), and
+             then 4 bytes that say how many they are. Five bytes follow the block and are not
+             counted in its size: one for the compression (0: none), and 4 of checksum, computed
+             from the block and the byte for the compression. (All checksums here are of the kind
+             that is called masked CRC-32C: see checksum.py)
     entry    three varints, n_shared, n_new and n_value; then n_new bytes; then n_value bytes. The
              key is the first n_shared bytes of the key before it, followed by the n_new bytes. The
              n_value bytes are the value
@@ -53,10 +54,11 @@ has just one. The metaindex is empty: LevelDB uses it, TensorFlow does not.)
 Neighbouring keys are alike, so sharing saves space. After "model/h0/attn/c_attn/b", the entry of
 "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and the single key byte "w".
 
-Some entries share nothing, so their whole key is there: in a data block the first and every 16th
-after it, in the index block all. They are called restarts. LevelDB finds a key quickly by jumping
-from restart to restart; the list at the end of a block says where they are. The functions below
-read every entry instead. They need only the length of this list, to know where the entries end.
+Some entries share nothing, so their whole key is there. They are called restarts. In a data block,
+the first entry is one, and every 16th after it. In the index block, all entries are restarts. To
+find a key quickly, LevelDB jumps from restart to restart; the list at the end of a block says where
+they are. The functions below read every entry instead. They need only the length of this list, to
+know where the entries end.
 
 In a data block a key is the name of a tensor (except the first key, see below), and the value is a
 message that describes the tensor. In the index block a value is the handle of a data block. (The
@@ -77,7 +79,7 @@ the field, plus the kind of its value:
 A field whose value is 0 is left out. A tensor's message, a BundleEntryProto, has these fields:
 
     1 dtype (1: float32)          2 shape           3 shard_id (which data file)
-    4 offset in the data file     5 size in bytes   6 crc32c
+    4 offset in the data file     5 size in bytes   6 crc32c (a checksum)
 
 A field may itself hold a message. A shape has a field 2 for each dimension, one after another. Each
 of these holds a message, in which field 1 is the length of the dimension. For example, this is the
@@ -111,7 +113,8 @@ To find a tensor by hand
     2. Read the entries of the index block. Their values are the handles of the data blocks.
     3. Read the entries of the data blocks one by one, and put each key together, until a key is the
        name of the tensor. (To search the file for the name may fail, because of shared bytes.)
-    4. The message of this entry gives the offset and the size of the tensor in the data file.
+    4. The message of this entry gives the offset and the size of the tensor in the data file. There
+       its numbers stand row by row, as in a NumPy array.
 
 
 What damage is noticed
@@ -222,9 +225,9 @@ def read_block(data, offset, size):
         key = key[:n_shared] + new
         entries.append((key, value))
         # In a block made to do harm, every key could share the whole key before it, and all keys
-        # together could fill terabytes. In a good block, a byte that is stored once is in at most
-        # 16 keys, because at most 15 more entries come before the next restart. So all keys
-        # together have at most 16 times the bytes of the block.
+        # together could fill terabytes. In a good block, at most 15 entries can share a byte with
+        # the entry that stores it, because the 16th is a restart. So all keys together have at most
+        # 16 times the bytes of the block.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its size allows")

@@ -40,8 +40,8 @@ that had become the most frequent, and so on, 50,000 times. Each joined pair was
 So frequent pairs have low ranks.
 
 Two files in a model's folder hold the list and the ids. Both write each byte as a visible
-character, because spaces and newlines separate the entries of vocab.bpe. The byte of a space is
-written as "Ġ" (`byte_alphabet` has the rule).
+character, because in vocab.bpe a space or a newline separates one token from the next. The byte of
+a space is written as "Ġ" (`byte_alphabet` has the rule).
 
     vocab.bpe       #version: 0.2     <- the version of the format
                     Ġ t               <- the merge of rank 0 joins "Ġ" and "t"
@@ -52,10 +52,10 @@ written as "Ġ" (`byte_alphabet` has the rule).
     encoder.json    {"!": 0, ..., "Ġworld": 995, ..., "Hello": 15496, ..., "<|endoftext|>": 50256}
 
 encoder.json has an id for each of the 50,257 tokens: the 256 single bytes, the 50,000 tokens that
-the merges make (in GPT-2's list, no two merges make the same token), and <|endoftext|>. The token
-<|endoftext|> marks the end of a text. In training it stood between one text and the next. So when
-the model writes a text, it produces this token where it considers the text finished. `encode` never
-returns its id: a piece starts as single bytes, and no merge makes this token.
+the merges make, and <|endoftext|>. The token <|endoftext|> marks the end of a text. In training it
+stood between one text and the next. So when the model writes a text, it produces this token where
+it considers the text finished. `encode` never returns its id: a piece starts as single bytes, and
+no merge makes this token.
 
 Sennrich et al. 2016 (arXiv 1508.07909) used BPE to cut words into parts, starting from characters.
 The GPT-2 paper (Radford et al. 2019, section 2.2) starts from bytes: there are only 256 of them,
@@ -82,14 +82,14 @@ from files import read_text
 PIECE = regex.compile(
     r"""
     '(?:s|t|re|ve|m|ll|d)    # an apostrophe with one of these endings, as in I'm. It may stand
-                             #   anywhere: "'tis" becomes "'t", "is". It does not fit in I'M, nor
-                             #   with a curly apostrophe: these become "I", "'", "M"
+                             #   anywhere: "'tis" becomes "'t", "is". It does not fit in I'M, which
+                             #   becomes "I", "'", "M". Nor does it fit a curly apostrophe (I’m)
     | [ ]?\p{L}+             # letters, with the space before them if there is one
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
     | \s+(?!\S)              # white space. (?!\S): no visible character may come next. So before a
-                             #   word, it has to leave the last white-space character: "a   b"
-                             #   becomes "a", "  ", " b". At the end of the text, it takes all.
+                             #   word, it takes one character less, and the space goes with the
+                             #   word: "a   b" becomes "a", "  ", " b". At the end, it takes all.
     | \s+                    # white space that had to be left and is not a space: "a\nb" becomes
                              #   "a", "\n", "b"
     """,
@@ -137,8 +137,8 @@ def merge(piece, ranks):
         rank, left = heapq.heappop(candidates)  # of equal ranks, the leftmost
         right = after[left]
         # The entry may be out of date, because of merges since it was put on the heap:
-        # (1) The left token was joined with the token before it. Its place now holds b"". No merge
-        #     contains b"", whatever `right` is.
+        # (1) The left token was joined with the token before it. Its place now holds b"", which no
+        #     merge contains. (`right` is an old value then, and does not matter.)
         # (2) The left or the right token has grown. The pair at `left` is now a different one,
         #     with a different rank or none.
         # (3) The left token has grown to the end of the piece. Then no token comes after it.
@@ -191,13 +191,14 @@ class Encoder:
         treated as 13 ordinary characters.
 
         A Python string may contain surrogates, codes that UTF-8 cannot write. In UTF-16, a pair of
-        them stands for one character, such as an emoji. `encode` takes a pair for this character,
-        and a single surrogate for U+FFFD, the replacement character "�".
+        them stands for one character, such as an emoji. `encode` treats a pair as this
+        character, and a single surrogate as U+FFFD, the replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
         except UnicodeEncodeError:
             # Going through UTF-16 joins two surrogates that form a character, and replaces others.
+            # ("surrogatepass" allows surrogates, which are an error otherwise.)
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         pieces = PIECE.findall(text)
         return list(itertools.chain.from_iterable(map(self.cached_encode_piece, pieces)))

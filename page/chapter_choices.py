@@ -119,7 +119,7 @@ def findings(run, drawings, surprise):
     before, after = first.columns["probability"][first.best], first.shares[first.best]
     if first.is_changed:
         found.append(sentences(
-            "In the first step, temperature, top-k and top-p bring the likeliest token, {}, from "
+            "In the first step, temperature, top-k and top-p bring the likeliest token {} from "
             f"{percent(before)} to {percent(after)}. Of {first.logits.size:,} tokens, top-k keeps "
             f"{first.n_kept['top_k']:,} and top-p {first.n_kept['top_p']:,}.",
             run.token(first.best),

@@ -145,7 +145,7 @@ def habits(squares):
                 how_often = "in every row"
             sentence = (f"Of the {len(heads)} heads drawn under “All heads”, this one looks most "
                         f"at {where}. From the third row on (in the first two there is little "
-                        f"choice), this token gets {percent(means[place])} on average, and "
+                        f"choice), {where} gets {percent(means[place])} on average, and "
                         f"{how_often} the largest weight.{remark}")
             found.append((place, sentences(sentence), note))
     spread = {place: evenness(rows) for place, rows in heads.items()}
@@ -222,9 +222,9 @@ def example(run):
     total = np.exp(scores[: row + 1] - largest).sum()
     words = prose(
         f"Here the token {{}} looks, in {named(layer, head).lower()}. Each line of the table is a "
-        "token that it might look at. Softmax first subtracts the largest score from every score, "
-        "and then takes the powers of e. This divides all the powers by the same number. So the "
-        "attention weights stay the same, and no power gets too large. The powers add up to "
+        "token that it might look at. Softmax takes the powers of e. Before that, it subtracts the "
+        "largest score from every score, so that no power gets too large. (This divides every "
+        "power by the same number, so it does not change the weights.) The powers add up to "
         f"{total:.3f}; each divided by this sum is a weight. Later tokens of the prompt have a "
         "score too, but the mask hides it. (All numbers are rounded.)",
         run.token(run.ids[row]),

@@ -22,11 +22,12 @@ def chapter(run):
         prose(
             "One number says little about a word. So the model has a *vector* for each token: a "
             f"list of {C} numbers, its *embedding*. The embeddings are the rows of a table named "
-            "*wte*, and an id is the number of a row. But “the dog bites the man” has the same "
-            "tokens as “the man bites the dog”, in another order. So the model adds a second "
-            "vector that depends only on where the token stands: a row of a table named *wpe*. It "
-            f"has {run.hparams['n_ctx']:,} rows, so the model can read no more tokens than that at "
-            "a time."
+            "*wte*, and an id is the number of a row. A token’s embedding is the same wherever the "
+            "token stands. But “the dog bites the man” has the same tokens as “the man bites the "
+            "dog”. So that they are not mixed up, the model adds a second vector, which says where "
+            "the token stands: a row of a table named *wpe*. It has "
+            f"{run.hparams['n_ctx']:,} rows, so the model can read no more tokens than that at a "
+            "time."
         ),
         prose(
             "Who filled in the tables? Nobody did: *training* found their numbers. The model was "
@@ -55,9 +56,9 @@ def colours(run):
     words = prose(
         f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
         "line by line. A cell is orange if its number is above 0 and blue if it is below. The "
-        "stronger the colour, the farther the number is from 0. Among pictures that stand "
-        "together, the same colour always means the same number. The numbers farthest "
-        "from 0, at most about 2% of all, get the full colour, so they cannot be told apart."
+        "stronger the colour, the farther the number is from 0. Pictures that stand together "
+        "have the same scale of colours. It ends before the numbers that are farthest from 0, at "
+        "most about 2% of all. These have the full colour, and cannot be told apart."
     )
     return joined([words, scale()])
 

@@ -45,8 +45,8 @@ def chapter(run):
     reading = [
         sentences(
             "In a picture, the last axis of the array runs from left to right, and the one before "
-            "it runs downwards. If there are more axes, several such panels are drawn side by "
-            "side, 16 at most. A single long row is broken into lines."
+            "it runs downwards. If there are more axes, several such panels are drawn, 16 at "
+            "most. A single long row is broken into lines."
         ),
         sentences(
             "Each picture has its own scale of colours. “Full colour from ±0.5” means that all "

@@ -54,9 +54,10 @@ def chapter(run):
     findings = [
         sentences(
             f"The first step read {count(T, 'token')}. Then {{}} was new, and the second step read "
-            f"only this one. Without the cache, it would have to read {'both' if T == 1 else f'all {n}'} "
-            f"tokens again, with {n} times as many multiplications in the layers. (The logits take "
-            "equally many in each step, since they are computed for the last token only.)",
+            "only this one. Without the cache, it would have to read "
+            f"{'both' if T == 1 else f'all {n}'} tokens again, with {n} times as many "
+            "multiplications in the layers. (The logits take equally many in each step, since they "
+            "are computed for the last token only.)",
             run.token(run.new_ids[0]),
         ),
         sentences(

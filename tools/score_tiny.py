@@ -30,7 +30,8 @@ from tqdm import tqdm
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 from gpt2 import generate, gpt2
-from utils import MODELS_DIR, load_encoder_hparams_and_params
+from model_names import MODELS_DIR
+from utils import load_encoder_hparams_and_params
 
 BATCH = 32  # blocks that go through the model together
 

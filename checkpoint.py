@@ -31,39 +31,43 @@ The index is a sorted table of keys and values, in the file format of LevelDB, a
     | data block | ... | data block | metaindex | index block | footer |
     +------------+-----+------------+-----------+-------------+--------+
 
-It is read from its end. The footer always has 48 bytes, and says where the index block is. The
-index block says where each data block is. The data blocks hold the table. (They are called so in
-LevelDB, and are all in the index, not in the data file. The index of 124M, OpenAI's smallest GPT-2,
-has just one. The metaindex is empty: LevelDB uses it, TensorFlow does not.)
+It is read from its end. The footer says where the index block is, the index block says where each
+data block is, and the data blocks hold the table. (LevelDB calls them data blocks. They are all in
+the index, not in the data file. The index of 124M, OpenAI's smallest GPT-2, has just one. The
+metaindex is not needed here: TensorFlow leaves it empty.)
 
-    footer   the handle of the metaindex, the handle of the index block, zeros up to byte 40, and
-             in the last 8 bytes a number that marks such files, MAGIC
-    handle   where a block is: its offset in the file and its size in bytes, two varints
+The parts, from the smallest up:
+
     varint   a whole number in as few bytes as it needs: each byte holds 7 bits of it, the lowest
-             bits first, and the top bit says that another byte follows. For example, 384 is 80 03
-             in hexadecimal. 80 is the top bit and 0, so another byte follows: 0 + 3 * 128
-    block    entries, then a list of numbers of 4 bytes each (the restarts, explained below), and
-             then 4 bytes that say how many they are. Five bytes follow the block and are not
-             counted in its size: one for the compression (0: none), and 4 of checksum, computed
-             from the block and the byte for the compression. (All checksums here are of the kind
-             that is called masked CRC-32C: see checksum.py)
-    entry    three varints, n_shared, n_new and n_value; then n_new bytes; then n_value bytes. The
-             key is the first n_shared bytes of the key before it, followed by the n_new bytes. The
-             n_value bytes are the value
+             bits first, and the top bit says that another byte follows. For example, 384 is
+             0 + 3 * 128, and is stored as the bytes 80 03, in hexadecimal. 80 is 1000 0000 in
+             binary: another byte follows, and the lowest 7 bits are 0. 03 is 0000 0011: no other
+             byte follows, and the next 7 bits are 3
+    handle   two varints that say where a block is: its offset in the file and its size in bytes
+    footer   the last 48 bytes of the index: the handle of the metaindex, the handle of the index
+             block, zeros up to byte 40, and 8 bytes by which such a file is recognised, MAGIC
+    entry    one key and its value. An entry begins with three varints, n_shared, n_new and n_value.
+             Then come n_new bytes, and then the value, which has n_value bytes. The key consists of
+             the first n_shared bytes of the key before it, followed by the n_new bytes
+    block    entries, then some numbers of 4 bytes each, which are explained below, and then 4 bytes
+             that say how many these numbers are. (The size in a handle counts up to this place.)
+             Five more bytes follow: one says how the block is compressed (0: not at all), and 4
+             are the checksum of the block and this one byte. (checksum.py explains how the
+             checksums in these files are computed)
 
 Neighbouring keys are alike, so sharing saves space. After "model/h0/attn/c_attn/b", the entry of
 "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and the single key byte "w".
 
-Some entries share nothing, so their whole key is there. They are called restarts. In a data block,
-the first entry is one, and every 16th after it. In the index block, all entries are restarts. To
-find a key quickly, LevelDB jumps from restart to restart; the list at the end of a block says where
-they are. The functions below read every entry instead. They need only the length of this list, to
-know where the entries end.
+The first entry of a block shares nothing with the entry before it: it holds its whole key. So does
+every 16th entry after it in a data block, and every entry in an index block. The numbers at the end
+of a block are the places of these entries, which are called restarts. LevelDB needs them to find a
+key quickly, without reading all entries. The functions below do read all entries. So they only need
+to know how many such numbers there are, because that tells them where the entries end.
 
-In a data block a key is the name of a tensor (except the first key, see below), and the value is a
-message that describes the tensor. In the index block a value is the handle of a data block. (The
-key beside it is some text that separates the keys of this data block from those of the next. It is
-for LevelDB's search, and is not needed here.)
+In a data block, a key is the name of a tensor, and its value is a message that describes the
+tensor. (The very first key of the table is an exception: see below.) In the index block, a value is
+the handle of a data block. (The keys of the index block are for LevelDB's search. They are not
+needed here.)
 
 
 The messages
@@ -87,18 +91,21 @@ message of "model/h0/attn/c_attn/w" in models/tiny, the small model that comes w
 hexadecimal:
 
     08 01             08 is 8 * 1 + 0: field 1, a varint. dtype: 1
-    12 0E             12, which is 18 in decimal, is 8 * 2 + 2: field 2, a length and bytes. The
-                      shape, 14 bytes:
+    12 0E             12, in decimal 18, is 8 * 2 + 2: field 2, a length and bytes. The shape, 14
+                      bytes:
        12 02             field 2, a dimension, 2 bytes:
-          08 01             field 1, its length: 1
+          08 01             field 1, its length: 1 (`stored_shape` explains this 1)
        12 03             field 2, the next dimension, 3 bytes:
           08 80 01          field 1, its length: 0 + 1 * 128
        12 03             field 2, the last dimension, 3 bytes:
           08 80 03          field 1, its length: 0 + 3 * 128
-    20 80 0C          field 4, offset: 0 + 12 * 128. Its bytes begin at byte 1536 of the data file
-    28 80 80 0C       field 5, size: 0 + 0 * 128 + 12 * 128 * 128 = 196608 bytes. These are
-                      1 * 128 * 384 float32 numbers of 4 bytes
-    35 0F 82 36 4D    field 6, crc32c: the checksum of these bytes
+                      (Field 3, shard_id, is 0 and left out)
+    20 80 0C          20, in decimal 32, is 8 * 4 + 0: field 4, a varint. Offset: 0 + 12 * 128. The
+                      tensor begins at byte 1536 of the data file
+    28 80 80 0C       28, in decimal 40, is 8 * 5 + 0: field 5, a varint. Size: 0 + 0 * 128 + 12 *
+                      128 * 128 = 196608 bytes. These are 1 * 128 * 384 float32 numbers of 4 bytes
+    35 0F 82 36 4D    35, in decimal 53, is 8 * 6 + 5: field 6, 4 bytes. crc32c: the checksum of the
+                      tensor's bytes
 
 The first entry of the table has an empty key. Its message, a BundleHeaderProto, describes the
 checkpoint as a whole. Its field 1, num_shards, is the number of data files. (A large model may have
@@ -122,10 +129,12 @@ What damage is noticed
     read_index      an index without MAGIC at its end, a block that does not match its checksum, and
                     bytes that cannot be read in the way described above
     check_tensors   a weight that is missing, or does not have the dtype, shape or size that a model
-                    with these hparams needs; a layer too many
+                    with these hparams needs; more layers than hparams says
     map_data        a data file that is longer or shorter than the index says
-    check_data      a tensor that does not match its checksum, and weights that are infinite or not
-                    numbers
+    check_data      a tensor of numbers that does not match its checksum, and weights that are
+                    infinite or not numbers
+
+So without check_data, a change inside the data file goes unnoticed, unless its length changes too.
 
 Sources: tensorflow/core/protobuf/tensor_bundle.proto and tensorflow/core/lib/io/table_format.txt
 in github.com/tensorflow/tensorflow; src/model.py in github.com/openai/gpt-2 for the names.
@@ -137,7 +146,7 @@ import re
 
 import numpy as np
 
-from checksum import masked_crc32c
+from checksum import masked_crc32c  # the checksum used in these files
 from files import map_file, read_file, read_text
 from weights import map_tree, shapes_of
 
@@ -154,13 +163,14 @@ def read_prefix(path):
     is used. Raises ValueError if the file gives no name.
     """
     text = read_text(path, errors="replace")
-    # (?:.*[/\\:])? matches what stands before the last part of a path, up to a slash, a backslash
-    # or a colon (as in C:). The name itself may have no control characters, since error messages
-    # show it.
-    match = re.search(r'^model_checkpoint_path: *"(?:.*[/\\:])?([^"/\\:\0-\x1f]+)"', text, re.M)
-    if match is None:
+    # The line looks like this: model_checkpoint_path: "/home/me/model.ckpt"
+    # Control characters (\0 to \x1f) are not allowed: error messages show the name, and they could
+    # upset a terminal.
+    match = re.search(r'^model_checkpoint_path: *"([^"\0-\x1f]+)"', text, re.M)
+    prefix = re.split(r"[/\\:]", match[1])[-1] if match else ""  # ":" as in "C:model.ckpt"
+    if prefix == "":
         raise ValueError(f'{path} has no line model_checkpoint_path: "..."')
-    return match[1]
+    return prefix
 
 
 # ---- The index, from its smallest part up --------------------------------------------------
@@ -224,10 +234,10 @@ def read_block(data, offset, size):
         value, position = take(block, position, n_value)
         key = key[:n_shared] + new
         entries.append((key, value))
-        # In a block made to do harm, every key could share the whole key before it, and all keys
-        # together could fill terabytes. In a good block, at most 15 entries can share a byte with
-        # the entry that stores it, because the 16th is a restart. So all keys together have at most
-        # 16 times the bytes of the block.
+        # In a block made to do harm, every entry could share the whole key of the entry before it,
+        # so that all keys together would fill terabytes. In a good block, every 16th entry shares
+        # nothing. So a stored byte can be in at most 16 keys: its own, and the 15 after it. All
+        # keys together are at most 16 times as long as the block.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its size allows")
@@ -256,13 +266,14 @@ def read_fields(message):
 
 def read_number(fields, number, kind=VARINT):
     """The value of one field, an int: 0 if the message does not have the field."""
-    return fields.get((number, kind), [0])[-1]  # of several values, protobuf takes the last
+    return fields.get((number, kind), [0])[-1]  # of several numbers, protobuf takes the last
 
 
 def read_tensor(message):
     """What a BundleEntryProto says of one tensor: a dict."""
     fields = read_fields(message)
-    # There should be one shape. If there are several, protobuf's rule is to join them.
+    # There should be one shape. If there are several, protobuf's rule is to take the dimensions of
+    # all of them, one after another.
     shapes = [read_fields(shape) for shape in fields.get((2, BYTES), [])]
     dims = [read_fields(dim) for shape in shapes for dim in shape.get((2, BYTES), [])]
     return {
@@ -324,10 +335,10 @@ def stored_shape(name, shape):
     """The shape that a weight has in OpenAI's checkpoints.
 
     shape: the shape that it has in this program (see weights.py). The two are the same, with one
-    exception: a matrix is [in, out] in this program, and [1, in, out] in a checkpoint. Its name
-    ends in "/w", as in "c_attn/w". OpenAI's code multiplies a vector by this matrix with a function
-    for convolutions, hence "c_". A convolution combines several neighbouring vectors. The 1 says
-    that here it takes just one.
+    exception: a matrix whose name ends in "/w", as in "c_attn/w", is [in, out] in this program, and
+    [1, in, out] in a checkpoint. OpenAI's code multiplies by such a matrix in a function named
+    conv1d (hence the "c_"), and this function wants the 1. The numbers and their order are the same
+    with and without it.
     """
     return (1, *shape) if name.endswith("/w") else shape
 
@@ -387,8 +398,9 @@ def bytes_of(tensor, data):
 def build_params(data, tensors, hparams):
     """The weights: dicts and lists of float32 arrays (see weights.py) that use the bytes of `data`.
 
-    No numbers are copied: the file already holds them as little-endian float32. The 1 in front of a
-    matrix's stored shape is dropped.
+    No numbers are copied: the file already holds them as little-endian float32, which is "<f4" in
+    NumPy. So `view` and `reshape`, below, only say how the bytes are to be read: as float32, and in
+    the shape that this program uses, without the 1 of the stored shape.
     """
 
     def weight(name, shape):
@@ -401,9 +413,9 @@ def check_data(path, tensors, hparams):
     """Compares the tensors of a data file with their checksums; returns how many it looked at.
 
     tensors must have passed `check_tensors`. Raises ValueError if a checksum differs, or if a
-    weight of the model is infinite or not a number. Strings, which TensorFlow may have saved too,
-    have another kind of checksum and are left out. Empty tensors have no checksum: they are
-    counted, but nothing is compared.
+    weight of the model is infinite or not a number. A checkpoint may also hold tensors of strings.
+    They have another kind of checksum, and are left out. An empty tensor, with a 0 in its shape, is
+    counted, but there is nothing to compare.
     """
     data = map_data(path, tensors)
     numeric = {name: tensors[name] for name in tensors if tensors[name]["dtype"] != STRING}

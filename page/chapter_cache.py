@@ -27,12 +27,13 @@ def chapter(run):
             f"{8 * L * C:,} bytes."
         ),
         prose(
-            f"And when the text has filled all {run.hparams['n_ctx']:,} positions? The oldest "
-            "token cannot just be dropped: the keys and values of the other tokens contain their "
-            "old positions (from wpe), and something of the oldest token. So the program begins "
-            "again, with an empty cache and with the last half of the text as a new prompt. If it "
-            "kept more than half, it would have to begin again sooner. If it kept less, the model "
-            "would know less of its own text."
+            f"And when the text has filled all {run.hparams['n_ctx']:,} positions? There is no row "
+            "of wpe for one more token. Dropping the oldest token would not help: all other tokens "
+            "would then stand one position earlier, but the keys and values that were kept for "
+            "them were computed for their old positions. So the program begins again, with an "
+            "empty cache and with the last half of the text as a new prompt. If it kept more than "
+            "half, it would have to begin again sooner. If it kept less, the model would know less "
+            "of its own text."
         ),
     ]
     if not run.is_cached:

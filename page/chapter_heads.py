@@ -43,10 +43,11 @@ def chapter(run):
         prose(
             "In a head, three tables of weights turn each token’s vector into three short vectors, "
             f"of {D} numbers each. (Each of the {D} numbers is a sum: all {C} numbers of the "
-            "vector, each multiplied by a weight of its own, plus one more weight. The vector was "
-            "brought to a standard size before: see the next chapter.) The *query* says what the "
-            "token is looking for. The *key* says how other tokens can find it. The *value* is "
-            "what the token hands over when it is found."
+            "vector, each multiplied by a weight of its own, plus one more weight. To be exact, "
+            "these are not the numbers of the vector itself, but of a copy that was brought to a "
+            "standard size: see the next chapter.) The *query* says what the token is looking for. "
+            "The *key* says how other tokens can find it. The *value* is what the token hands over "
+            "when it is found."
         ),
         prose(
             "Now each query is compared with each key. Their numbers are multiplied pair by pair, "

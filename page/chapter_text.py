@@ -57,8 +57,8 @@ def colours(run):
         f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
         "line by line. A cell is orange if its number is above 0 and blue if it is below. The "
         "stronger the colour, the farther the number is from 0. Pictures that stand together "
-        "have the same scale of colours. It ends before the numbers that are farthest from 0, at "
-        "most about 2% of all. These have the full colour, and cannot be told apart."
+        "have the same scale of colours. The few numbers that are farthest from 0 (at most about "
+        "2% of all) are beyond its ends. They all have the full colour."
     )
     return joined([words, scale()])
 
@@ -86,7 +86,8 @@ def findings(run):
     if word:
         slots = listed(["{}"] * len(parts))
         found.append(sentences(
-            f"“{{}}” is not in the vocabulary: it is made of {slots}. (· stands for a space.)",
+            f"“{{}}” is not in the vocabulary: it is made of the tokens {slots}. (· stands for a "
+            "space.)",
             word, *map(run.token, parts),
         ))
     twice = repeated(run)
@@ -160,10 +161,10 @@ def way(run):
          "itself. What attention and the mlp find is added to the vector. (See the next two "
          "chapters.)"),
         (f"{run.hparams['n_vocab']:,} numbers", f"logits [1, {run.hparams['n_vocab']}]",
-         "The vector of the last token is brought to a standard size, and then compared with the "
-         "row of `wte` of every token in the vocabulary. (Only this vector, since only the token "
-         "after it is wanted.) That gives a number for each token, its *logit*: the higher, the "
-         "likelier the token is to come next."),
+         "A copy of the last token’s vector is brought to a standard size, and then compared with "
+         "the row of `wte` of every token in the vocabulary. (Only the last vector is used, "
+         "because only the token after the last one is unknown.) This gives a number for each "
+         "token, its *logit*: the higher, the likelier the token is to come next."),
         ("1 id", str(run.new_ids[0]),
          ("The token {} is drawn. (A higher logit makes a token likelier to be drawn.)"
           if run.chosen == "drawn" else "The token {} has the highest logit, and is taken.")

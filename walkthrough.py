@@ -1,7 +1,7 @@
 """Writes walkthrough.html, a page that explains one run of gpt2.py with the run's own numbers.
 
-    python walkthrough.py "The king said"
-    python walkthrough.py "The king said" --model_size 124M --layer 1,6,12
+    python walkthrough.py "The king sings"
+    python walkthrough.py "The king sings" --model_size 124M --layer 1,6,12
 
 This program runs gpt2.py itself, while a tracer notes what each of its lines makes. So there is no
 second model here that could differ from the first. This file holds the command and the order of
@@ -92,8 +92,8 @@ program made.
 The values shown are the defaults.
 
 examples:
-  python walkthrough.py "The king said"
-  python walkthrough.py "The king said" --model_size 124M --layer 1,6,12 --output king.html
+  python walkthrough.py "The king sings"
+  python walkthrough.py "The king sings" --model_size 124M --layer 1,6,12 --output king.html
   python walkthrough.py --temperature 0 < prompt.txt
 """
 

@@ -68,10 +68,10 @@ def chapter(run):
             f"the largest logit is {short(logits.max())}."
         ),
         sentences(
-            "One cost stays: in each step, nearly every weight of the model is fetched from "
-            "memory, however few tokens the step reads. In a large model, this takes most of the "
-            "time of a step that reads one token. Only attention costs more as the text grows: "
-            "each new token looks at all those before it."
+            "What does one more token cost, then? In each step, nearly every weight of the model "
+            "is fetched from memory. In a large model, this takes most of the time of a step that "
+            "reads one token, and it is the same in every step. Only attention costs more as the "
+            "text grows, because each new token looks at all those before it."
         ),
     ]
     head = ["", "first step", "second step", "second step, without cache"]

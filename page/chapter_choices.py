@@ -66,12 +66,13 @@ def chapter(run):
             "one that was drawn. All numbers are rounded."
         ),
         prose(
-            "How does a program draw so that each token comes as often as its probability says? It "
-            "adds a random number, the *noise*, to the tempered logit of each token that was kept, "
-            "and takes the token with the largest sum. The noise is −log(−log(u)), where u is a "
-            "random number between 0 and 1, and log is the natural logarithm. It can be proved "
-            "that with this noise the chances are exactly right. (It is known as Gumbel noise.) "
-            "The seed decides the noise: the same seed makes the same text."
+            "How does a program draw so that each token comes as often as its probability says? "
+            "This program adds a random number, the *noise*, to the tempered logit of each token "
+            "that was kept, and takes the token with the largest sum. The noise is −log(−log(u)), "
+            "where u is a random number between 0 and 1, and log is the natural logarithm. It can "
+            "be proved (not here) that a token with the probability 30% then has the largest sum "
+            "in 30 of 100 cases. (This noise is known as Gumbel noise.) The seed decides the "
+            "noise: the same seed makes the same text."
         ),
     ]
     surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])

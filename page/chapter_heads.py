@@ -41,13 +41,13 @@ def chapter(run):
             "by side and independently."
         ),
         prose(
-            "In a head, three tables of weights turn each token’s vector into three short vectors, "
-            f"of {D} numbers each. (Each of the {D} numbers is a sum: all {C} numbers of the "
-            "vector, each multiplied by a weight of its own, plus one more weight. To be exact, "
-            "these are not the numbers of the vector itself, but of a copy that was brought to a "
-            "standard size: see the next chapter.) The *query* says what the token is looking for. "
-            "The *key* says how other tokens can find it. The *value* is what the token hands over "
-            "when it is found."
+            "Each token’s vector is copied, and the copy is brought to a standard scale. (The next "
+            "chapter says how.) In each head, three tables of weights turn this copy into three "
+            f"short vectors of {D} numbers: the *query* says what the token is looking for, the "
+            "*key* says how other tokens can find it, and the *value* is what the token hands over "
+            "when it is found. (This is how a table does it: each of the "
+            f"{D} numbers is a sum of the {C} numbers of the copy, each multiplied by a weight of "
+            "its own, and one more weight.)"
         ),
         prose(
             "Now each query is compared with each key. Their numbers are multiplied pair by pair, "
@@ -65,11 +65,11 @@ def chapter(run):
             "the token with the query looks at that token."
         ),
         prose(
-            f"Why is the sum divided by √{D}? If {D} random products are added up, some positive "
-            "and some negative, most of them cancel: the sum is typically not "
-            f"{D} but √{D} times as large as one of them. Without the division, scores would lie "
-            "that much farther apart, and softmax would often give nearly all of the attention "
-            "weight to one token."
+            f"Why is the sum divided by √{D}? If {D} random numbers are added up, some positive "
+            "and some negative, they partly cancel. By a rule of statistics, their sum is "
+            f"typically not {D} times as large as one of them, but only √{D} times, which is about "
+            f"{short(math.sqrt(D), 2)}. Without the division, scores would lie that much farther "
+            "apart, and softmax would often give nearly all of the attention weight to one token."
         ),
         prose(
             f"What all heads have gathered is put side by side, {n_head} × {D} = {C} numbers, and "
@@ -144,7 +144,7 @@ def habits(squares):
             how_often = f"in {sum(is_largest)} of {len(is_largest)} rows"
             if all(is_largest):
                 how_often = "in every row"
-            sentence = (f"Of the {len(heads)} heads drawn under “All heads”, this one looks most "
+            sentence = (f"Of the {len(heads)} heads shown under “All heads”, this one looks most "
                         f"at {where}. From the third row on (in the first two there is little "
                         f"choice), {where} gets {percent(means[place])} on average, and "
                         f"{how_often} the largest weight.{remark}")

@@ -24,8 +24,10 @@ def chapter(run):
             f"list of {C} numbers, its *embedding*. The embeddings are the rows of a table named "
             "*wte*, and an id is the number of a row. A token’s embedding is the same wherever the "
             "token stands. But “the dog bites the man” has the same tokens as “the man bites the "
-            "dog”. So that they are not mixed up, the model adds a second vector, which says where "
-            "the token stands: a row of a table named *wpe*. It has "
+            "dog”. What a token learns from the others is a sum (see the next chapter), and a sum "
+            "does not depend on the order. So each token’s vector itself has to say where the "
+            "token stands. For this, the model adds a second vector to it: a row of a table named "
+            "*wpe*, chosen by the token’s position. The table has "
             f"{run.hparams['n_ctx']:,} rows, so the model can read no more tokens than that at a "
             "time."
         ),
@@ -38,9 +40,9 @@ def chapter(run):
         ),
     ]
     signs = prose(
-        "In a token · stands for a space, ↵ for the end of a line, ⇥ for a tab. Something like "
-        "\\xf0 or \\u200d stands for what cannot be seen: a byte that is only a part of a "
-        "character, or an invisible character."
+        "In a token · stands for a space, ↵ for the end of a line, ⇥ for a tab. A rare character "
+        "may be cut into several tokens: then something like \\xf0 stands for one of its bytes. "
+        "Something like \\u200d stands for an invisible character."
     )
     return tag(
         "div",
@@ -56,9 +58,9 @@ def colours(run):
     words = prose(
         f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
         "line by line. A cell is orange if its number is above 0 and blue if it is below. The "
-        "stronger the colour, the farther the number is from 0. Pictures that stand together "
-        "have the same scale of colours. The few numbers that are farthest from 0 (at most about "
-        "2% of all) are beyond its ends. They all have the full colour."
+        "stronger the colour, the farther the number is from 0. All pictures of one table "
+        "have the same scale of colours. Numbers beyond the ends of this scale (at most about 2% "
+        "of all) have the full colour."
     )
     return joined([words, scale()])
 
@@ -76,7 +78,9 @@ def findings(run):
     added = f"The model added {count(len(run.new_ids), 'token')}, in colour"
     added += ", one at a time." if len(run.new_ids) > 1 else "."
     if run.options["prompt"]:
-        found = [sentences(f"The prompt is {count(len(run.ids), 'token')} long. {added}")]
+        found = [sentences(
+            f"The prompt, the text that was given, is {count(len(run.ids), 'token')} long. {added}"
+        )]
     else:
         found = [sentences(
             f"An empty prompt is read as the one token {{}}, which stood between the texts in "
@@ -161,7 +165,7 @@ def way(run):
          "itself. What attention and the mlp find is added to the vector. (See the next two "
          "chapters.)"),
         (f"{run.hparams['n_vocab']:,} numbers", f"logits [1, {run.hparams['n_vocab']}]",
-         "A copy of the last token’s vector is brought to a standard size, and then compared with "
+         "A copy of the last token’s vector is brought to a standard scale, and then compared with "
          "the row of `wte` of every token in the vocabulary. (Only the last vector is used, "
          "because only the token after the last one is unknown.) This gives a number for each "
          "token, its *logit*: the higher, the likelier the token is to come next."),

@@ -32,21 +32,20 @@ def chapter(run):
             "the mlp makes of this one vector alone. (Mlp is short for multi-layer perceptron: a "
             f"table of weights turns the {C} numbers into {4 * C}; a function named gelu moves "
             "negative numbers close to 0 and leaves large positive ones nearly as they are; a "
-            f"second table turns the {4 * C} back into {C}. Without gelu between them, two tables "
-            "could do no more than one, since sums of weighted sums are only weighted sums again.) "
-            "Nothing else ever changes the vector. So it is a sum that "
-            "grows from layer to layer. It is known as the *residual stream*, and in the program "
-            "it is named x."
+            f"second table turns the {4 * C} back into {C}. Without gelu between them, the two "
+            "tables could be replaced by a single one.) Nothing else ever changes the vector. So "
+            "it is a sum that grows from layer to layer. It is known as the *residual stream*, and "
+            "in the program it is named x."
         ),
         prose(
-            "Attention and the mlp do not read x itself but a copy brought to a standard size: for "
-            f"each token, the {C} numbers of its vector are shifted and divided so that their mean "
-            f"is 0 and their variance 1. Then each of the {C} places has two weights of its own: "
-            "one multiplies the number, the other is added. This is the *norm*, or layer norm. x "
-            "itself is not changed by it. (Inside attention and the mlp, the copy is named x too.) "
-            "So attention and the mlp get numbers of about the same size in every layer, although "
-            "x grows. (Otherwise scores would grow too, and in later layers softmax would give "
-            "nearly all of the attention weight to one token.)"
+            "Attention and the mlp do not read x itself but a copy brought to a standard scale. "
+            f"For each token, the {C} numbers of its vector are shifted and divided so that their "
+            f"mean is 0 and their variance 1. Then each of the {C} places has two weights of its "
+            "own: one multiplies the number, the other is added. This is the *norm*, or layer "
+            "norm. x itself is not changed by it. (Inside attention and the mlp, the copy is named "
+            "x too.) So attention and the mlp read numbers on the same scale in every layer, "
+            "although x grows. (Otherwise scores would grow too, and in later layers softmax would "
+            "give nearly all of the attention weight to one token.)"
         ),
         prose(
             "After the last layer comes one more norm, and then the question: what comes next? The "
@@ -66,7 +65,8 @@ def chapter(run):
         ),
     ]
     reading = prose(
-        f"In the pictures a row is a token, and a column is one of the {C} numbers of its vector. "
+        f"In the pictures a row is a token, and a column is one of the {C} numbers of its vector: "
+        "orange if it is above 0, and blue if it is below, as in the first chapter. "
         "“Size” is the root of the mean square of the numbers in the last token’s vector. The "
         "columns “attention” and “mlp” give the size of what each of them added to this vector."
     )

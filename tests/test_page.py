@@ -17,7 +17,7 @@ from page import chapter_vectors
 from page.markup import label
 
 GOLDEN_MODELS = str(ROOT / "tests" / "checkpoints")
-PROMPTS = ["The king said", "", "naïve 🤗", "<&\"'></b>\n\t\0 x"]
+PROMPTS = ["The king sings", "", "naïve 🤗", "<&\"'></b>\n\t\0 x"]
 TERMS = ["token", "vocabulary", "id", "vector", "embedding", "wte", "wpe", "layer", "attention",
          "mlp", "logit", "head", "query", "key", "value", "score", "softmax", "attention weight",
          "causal mask", "residual stream", "norm", "temperature", "top-k", "top-p", "nucleus",
@@ -199,7 +199,7 @@ def described(name, array):
 
 
 def test_at_temperature_0_nothing_is_drawn(tmp_path):
-    page = write(tmp_path, "The king said", temperature=0, n_tokens_to_generate=2)
+    page = write(tmp_path, "The king sings", temperature=0, n_tokens_to_generate=2)
     assert "greedy decoding" in text_of(page.chapter("words"))
     assert len(page.rows("New token 1")[0]) == 4
     assert page.rows("New token 1")[0][0].endswith(" taken")

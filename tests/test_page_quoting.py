@@ -16,7 +16,7 @@ INVISIBLE = "a\tb\rc\u00a0d\u3000e\u00adf\ufeffg\u202fh\u200ei\u2028j"
 JOINED = "👨\u200d👩\u200d👧 نمی\u200cخواهم 🏴\U000e0067\U000e007f"
 CONTROL = "\x01\x1b\x7f\x80\r\n"
 SHELL = "it's \"so\" $HOME `id` \\n !! %d; # * ~ \\"
-TYPED = ["The king said", "naïve 🤗", "", " x ", "-5", "--seed", "\u2014seed", "two\nlines\n"]
+TYPED = ["The king sings", "naïve 🤗", "", " x ", "-5", "--seed", "\u2014seed", "two\nlines\n"]
 TYPED += [SHELL, INVISIBLE, JOINED, INVISIBLE + SHELL, CONTROL, "\ufeff\u201cx\u201d"]
 OPTIONS = {"n_tokens_to_generate": 4, "model_size": "tiny", "models_dir": None, "seed": 1}
 

@@ -21,13 +21,13 @@ def main():
         path = Path(folder) / "walkthrough.html"
         walkthrough.main(PROMPT, output=str(path))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        page = browser.new_page(viewport={"width": 1070, "height": 660})
+        page = browser.new_page(viewport={"width": 1070, "height": 310})
         page.goto(path.as_uri())
-        # The heads of layers 3 and 4. The pointer is on a cell of the first head of layer 4.
-        page.get_by_text("Layer 3", exact=True).evaluate(
+        # The four heads of layer 4. The pointer is on a cell of the third.
+        page.get_by_text("Layer 4", exact=True).evaluate(
             "e => scrollTo(0, e.getBoundingClientRect().top - 10)")
-        area = page.locator("#heads .heads image").nth(12).bounding_box()
-        tokens, row, column = 7, 3, 2  # “id” looks at “·sa”
+        area = page.locator("#heads .heads image").nth(14).bounding_box()
+        tokens, row, column = 7, 2, 1  # “·s” looks at “·king”
         page.mouse.move(area["x"] + area["width"] * (column + 0.5) / tokens,
                         area["y"] + area["height"] * (row + 0.5) / tokens)
         page.screenshot(path=ROOT / "tools" / "walkthrough.png")

@@ -44,7 +44,7 @@ def chapter(run):
              "multiplications with weights, in the layers",
              "multiplications with weights, for the logits",
              "multiplications in attention (queries with keys, values with attention weights), "
-             "masked ones too")
+             "grey cells included")
     T, n = len(run.ids), len(run.ids) + 1
     _, _, in_layers, for_logits, in_attention = counts[1]
     counts.append((n, n, n * in_layers, for_logits, n * in_attention))  # without the cache
@@ -68,10 +68,11 @@ def chapter(run):
             f"the largest logit is {short(logits.max())}."
         ),
         sentences(
-            "What does one more token cost, then? In each step, nearly every weight of the model "
-            "is fetched from memory. In a large model, this takes most of the time of a step that "
-            "reads one token, and it is the same in every step. Only attention costs more as the "
-            "text grows, because each new token looks at all those before it."
+            "What does one more token cost, then? Besides the multiplications, nearly every weight "
+            "of the model has to be fetched from memory. In a large model, this fetching takes "
+            "most of the time of a step that reads one token. It takes equally long in every such "
+            "step. Only attention takes longer as the text grows, because each new token looks at "
+            "all those before it."
         ),
     ]
     head = ["", "first step", "second step", "second step, without cache"]

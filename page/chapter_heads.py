@@ -25,7 +25,7 @@ def chapter(run):
         "In a picture of a head, a row is a token that looks, and a column is a token that it "
         "looks at. The stronger the colour, the larger the attention weight. (The colour follows "
         "the square root of the weight, so that small weights can be seen too.) Grey cells are "
-        "later tokens: the causal mask hides them, or they were not there yet."
+        "later tokens, at which no token looks."
         + " In one step, the model is used once and makes one new token. Below a line across the "
         "picture, a new step begins: it reads the token that was just added." * bool(starts)
     )
@@ -69,7 +69,8 @@ def chapter(run):
             "and some negative, they partly cancel. By a rule of statistics, their sum is "
             f"typically not {D} times as large as one of them, but only √{D} times, which is about "
             f"{short(math.sqrt(D), 2)}. Without the division, scores would lie that much farther "
-            "apart, and softmax would often give nearly all of the attention weight to one token."
+            "apart, and softmax would often give nearly all of the attention weight to one token. "
+            "Then a token could hardly combine what several others hand over."
         ),
         prose(
             f"What all heads have gathered is put side by side, {n_head} × {D} = {C} numbers, and "
@@ -127,8 +128,8 @@ def habits(squares):
     kinds = [
         ("the token before", "the token just before", "", lambda rows, i: rows[i, i - 1]),
         ("the first token", "the first token of the text",
-         " (A head often looks there when no token fits: the weights of a row have to add up to 1 "
-         "even then, and every token can look at the first one.)", lambda rows, i: rows[i, 0]),
+         " (Heads often do this when no token fits: the weights of a row have to add up to 1 even "
+         "then.)", lambda rows, i: rows[i, 0]),
         ("the token itself", "the token itself", "", lambda rows, i: rows[i, i]),
     ]
     found = []

@@ -24,10 +24,10 @@ def chapter(run):
             f"list of {C} numbers, its *embedding*. The embeddings are the rows of a table named "
             "*wte*, and an id is the number of a row. A token’s embedding is the same wherever the "
             "token stands. But “the dog bites the man” has the same tokens as “the man bites the "
-            "dog”. What a token learns from the others is a sum (see the next chapter), and a sum "
-            "does not depend on the order. So each token’s vector itself has to say where the "
-            "token stands. For this, the model adds a second vector to it: a row of a table named "
-            "*wpe*, chosen by the token’s position. The table has "
+            "dog”. In the next chapter, each token will gather something from the other tokens and "
+            "add it up, and a sum does not depend on the order. So each token’s vector itself has "
+            "to say where the token stands. For this, the model adds a second vector to it: a row "
+            "of a table named *wpe*, chosen by the token’s position. The table has "
             f"{run.hparams['n_ctx']:,} rows, so the model can read no more tokens than that at a "
             "time."
         ),
@@ -168,7 +168,8 @@ def way(run):
          "A copy of the last token’s vector is brought to a standard scale, and then compared with "
          "the row of `wte` of every token in the vocabulary. (Only the last vector is used, "
          "because only the token after the last one is unknown.) This gives a number for each "
-         "token, its *logit*: the higher, the likelier the token is to come next."),
+         "token, its *logit*: the higher, the likelier the token is to come next. (See “The "
+         "vectors, layer by layer”.)"),
         ("1 id", str(run.new_ids[0]),
          ("The token {} is drawn. (A higher logit makes a token likelier to be drawn.)"
           if run.chosen == "drawn" else "The token {} has the highest logit, and is taken.")

@@ -41,8 +41,9 @@ def chapter(run):
             "Attention and the mlp do not read x itself but a copy brought to a standard scale. "
             f"For each token, the {C} numbers of its vector are shifted and divided so that their "
             f"mean is 0 and their variance 1. Then each of the {C} places has two weights of its "
-            "own: one multiplies the number, the other is added. This is the *norm*, or layer "
-            "norm. x itself is not changed by it. (Inside attention and the mlp, the copy is named "
+            "own: one multiplies the number, the other is added. (With these, training could make "
+            "some places count more than others.) This is the *norm*, or layer norm. x itself is "
+            "not changed by it. (Inside attention and the mlp, the copy is named "
             "x too.) So attention and the mlp read numbers on the same scale in every layer, "
             "although x grows. (Otherwise scores would grow too, and in later layers softmax would "
             "give nearly all of the attention weight to one token.)"
@@ -104,14 +105,14 @@ def findings(run):
     )] if rank <= 3 else []
     of_drawn = [p[run.new_ids[0]] for p in probs]
     jump = int(np.diff(of_drawn).argmax())
-    gain = (f"It gains most in layer {jump + 1}: there its probability goes from "
-            f"{percent(of_drawn[jump])} to {percent(of_drawn[jump + 1])}.")
+    end = f" In the end it is {percent(of_drawn[-1])}."
     if of_drawn[jump + 1] <= of_drawn[jump]:
-        gain = f"Before any layer it has {percent(of_drawn[0])}, and no layer gives it more."
-    found.append(sentences(
-        f"{{}} is the token that was {run.chosen}. {gain} In the end it is "
-        f"{percent(of_drawn[-1])}.", drawn,
-    ))
+        gain = f"Before any layer it has {percent(of_drawn[0])}, and no layer gives it more.{end}"
+    else:
+        gain = (f"It gains most in layer {jump + 1}: there its probability goes from "
+                f"{percent(of_drawn[jump])} to {percent(of_drawn[jump + 1])}.")
+        gain += end * (jump + 1 < run.hparams["n_layer"])
+    found.append(sentences(f"{{}} is the token that was {run.chosen}. {gain}", drawn))
     sizes = [size_of(x[-1]) for x in stream]
     found.append(sentences(
         "The numbers in the last token’s vector get larger, as each layer adds to them: their size "

@@ -23,11 +23,11 @@ def main():
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         page = browser.new_page(viewport={"width": 1070, "height": 310})
         page.goto(path.as_uri())
-        # The four heads of layer 4. The pointer is on a cell of the third.
-        page.get_by_text("Layer 4", exact=True).evaluate(
+        # The four heads of layer 5. The pointer is on a cell of the third.
+        page.get_by_text("Layer 5", exact=True).evaluate(
             "e => scrollTo(0, e.getBoundingClientRect().top - 10)")
-        area = page.locator("#heads .heads image").nth(14).bounding_box()
-        tokens, row, column = 7, 2, 1  # “·s” looks at “·king”
+        area = page.locator("#heads .heads image").nth(18).bounding_box()
+        tokens, row, column = 7, 5, 4  # “·they” looks at “·that”
         page.mouse.move(area["x"] + area["width"] * (column + 0.5) / tokens,
                         area["y"] + area["height"] * (row + 0.5) / tokens)
         page.screenshot(path=ROOT / "tools" / "walkthrough.png")

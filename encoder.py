@@ -8,10 +8,10 @@
 
 GPT-2 is a model that continues a text. It learned to do so from a large collection of texts: this
 is called training. The model works only with ids. An id is the number of a token in the model's
-vocabulary, the list of all its tokens. A token is a sequence of bytes of text in UTF-8:
-often a word together with the space before it, or a part of a longer word. Each of the 256 single
-bytes is a token too. So any text, in any script, can be turned into ids, even if none of its words
-is in the vocabulary.
+vocabulary, the list of all its tokens. A token is a sequence of bytes of text in UTF-8: often a
+word together with the space before it, or a part of a longer word. Each of the 256 single bytes is
+a token too. So any text, in any script, can be turned into ids, even if none of its words is in the
+vocabulary.
 
 The method is byte-pair encoding (BPE). It has three steps:
 
@@ -39,9 +39,9 @@ into pieces as in step 1, the most frequent pair of neighbours was joined everyw
 that had become the most frequent, and so on, 50,000 times. Each joined pair was added to the list.
 So frequent pairs have low ranks.
 
-Two files in a model's folder hold the list and the ids. Both write each byte as a visible
-character, because in vocab.bpe a space or a newline separates one token from the next. The byte of
-a space is written as "Ġ" (`byte_alphabet` has the rule).
+Two files in a model's folder hold the list and the ids. In vocab.bpe, spaces and newlines separate
+the tokens. So that no token contains them, each byte of a token is written as a visible character,
+and the byte of a space as "Ġ" (`byte_alphabet` has the rule). encoder.json does the same.
 
     vocab.bpe       #version: 0.2     <- the version of the format
                     Ġ t               <- the merge of rank 0 joins "Ġ" and "t"
@@ -88,10 +88,10 @@ PIECE = regex.compile(
     | [ ]?\p{N}+             # digits and other numbers, with the space before them
     | [ ]?[^\s\p{L}\p{N}]+   # other characters that are not white space, with the space before
     | \s+(?!\S)              # white space. (?!\S): no visible character may come next. So before a
-                             #   word, it takes one character less, and the space goes with the
-                             #   word: "a   b" becomes "a", "  ", " b". At the end, it takes all.
-    | \s+                    # white space that had to be left and is not a space: "a\nb" becomes
-                             #   "a", "\n", "b"
+                             #   word, it leaves the last white-space character. If this is a
+                             #   space, it goes with the word: "a   b" becomes "a", "  ", " b"
+    | \s+                    # the white-space character that was left, if it is not a space: "a\nb"
+                             #   becomes "a", "\n", "b"
     """,
     regex.VERBOSE,
 )
@@ -190,9 +190,10 @@ class Encoder:
         Only the text is encoded: no id is added before or after it. "<|endoftext|>" in a text is
         treated as 13 ordinary characters.
 
-        A Python string may contain surrogates, codes that UTF-8 cannot write. In UTF-16, a pair of
-        them stands for one character, such as an emoji. `encode` treats a pair as this
-        character, and a single surrogate as U+FFFD, the replacement character "�".
+        A Python string may contain codes that UTF-8 cannot write, the surrogates. They come from
+        UTF-16, another encoding of text, where two of them together stand for one character, such
+        as an emoji. `encode` treats two such surrogates as this character, and any other surrogate
+        as U+FFFD, the replacement character "�".
         """
         try:
             text.encode()  # only to see whether it can be written in UTF-8
@@ -264,7 +265,8 @@ def read_tokens(path):
     if foreign:
         raise ValueError(f"{path} has a token with {min(foreign)!r}, which stands for no byte")
     # Each character of a name stands for a byte. `translate` replaces it by the character whose
-    # code is that byte (" " for "Ġ"), and Latin-1 encodes each such character as exactly that byte.
+    # code is this byte, for example "Ġ" by the space, whose code is 32. Encoded in Latin-1, a
+    # character with a code below 256 is the byte with this number.
     byte_of = {ord(character): byte for byte, character in enumerate(alphabet)}
     return {name: name.translate(byte_of).encode("latin-1") for name in names}
 

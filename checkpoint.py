@@ -49,20 +49,20 @@ The parts, from the smallest up:
     entry    one key and its value. An entry begins with three varints, n_shared, n_new and n_value.
              Then come n_new bytes, and then the value, which has n_value bytes. The key consists of
              the first n_shared bytes of the key before it, followed by the n_new bytes
-    block    entries, then some numbers of 4 bytes each, which are explained below, and then 4 bytes
-             that say how many these numbers are. (The size in a handle counts up to this place.)
-             Five more bytes follow: one says how the block is compressed (0: not at all), and 4
-             are the checksum of the block and this one byte. (checksum.py explains how the
+    block    entries, then some numbers of 4 bytes each (explained below), and then 4 bytes that say
+             how many these numbers are. All this is counted in the block's size. Five more bytes
+             follow, which are not counted: one says how the block is compressed (0: not at all),
+             and 4 are the checksum of the block and this one byte. (checksum.py explains how the
              checksums in these files are computed)
 
 Neighbouring keys are alike, so sharing saves space. After "model/h0/attn/c_attn/b", the entry of
 "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and the single key byte "w".
 
 The first entry of a block shares nothing with the entry before it: it holds its whole key. So does
-every 16th entry after it in a data block, and every entry in an index block. The numbers at the end
-of a block are the places of these entries, which are called restarts. LevelDB needs them to find a
-key quickly, without reading all entries. The functions below do read all entries. So they only need
-to know how many such numbers there are, because that tells them where the entries end.
+every 16th entry after it in a data block, and every entry in an index block. Such an entry is
+called a restart. The numbers at the end of a block are the places of its restarts. LevelDB needs
+them to find a key quickly, without reading all entries. The functions below do read all entries. So
+they only need to know how many restarts there are, because that tells them where the entries end.
 
 In a data block, a key is the name of a tensor, and its value is a message that describes the
 tensor. (The very first key of the table is an exception: see below.) In the index block, a value is
@@ -85,10 +85,10 @@ A field whose value is 0 is left out. A tensor's message, a BundleEntryProto, ha
     1 dtype (1: float32)          2 shape           3 shard_id (which data file)
     4 offset in the data file     5 size in bytes   6 crc32c (a checksum)
 
-A field may itself hold a message. A shape has a field 2 for each dimension, one after another. Each
-of these holds a message, in which field 1 is the length of the dimension. For example, this is the
-message of "model/h0/attn/c_attn/w" in models/tiny, the small model that comes with this program, in
-hexadecimal:
+A field may itself hold a message. The shape is such a message. Its own fields all have the number
+2: one for each dimension. Each of them holds a message, too, in which field 1 is the length of the
+dimension. For example, this is the message of "model/h0/attn/c_attn/w" in models/tiny, the small
+model that comes with this program, in hexadecimal:
 
     08 01             08 is 8 * 1 + 0: field 1, a varint. dtype: 1
     12 0E             12, in decimal 18, is 8 * 2 + 2: field 2, a length and bytes. The shape, 14
@@ -146,9 +146,9 @@ import re
 
 import numpy as np
 
-from checksum import masked_crc32c  # the checksum used in these files
+from checksum import masked_crc32c  # the checksum of all these files, called crc32c above
 from files import map_file, read_file, read_text
-from weights import map_tree, shapes_of
+from weights import map_tree, shapes_of  # the names and shapes of a model's weights
 
 DATA = ".data-00000-of-00001"  # how the name of a data file ends; other modules use this
 MAGIC = bytes.fromhex("57fb808b247547db")
@@ -193,7 +193,7 @@ def read_varint(data, position):
     """The varint at a position, and the position after it."""
     number = 0
     for n_bits in range(0, 70, 7):
-        [byte], position = take(data, position, 1)  # byte: an int
+        [byte], position = take(data, position, 1)  # the only element of these bytes: an int
         number |= (byte & 127) << n_bits
         if byte < 128:
             return number, position
@@ -216,7 +216,8 @@ def read_block(data, offset, size):
     if trailer[0] != 0:
         raise ValueError("it is compressed, and TensorFlow's checkpoints are not")
 
-    # The last 4 bytes are the number of restarts. The restarts before them take 4 bytes each.
+    # The last 4 bytes are the number of restarts. The places of the restarts, before them, take 4
+    # bytes each.
     n_restarts = int.from_bytes(block[-4:], "little")
     end = size - 4 * (n_restarts + 1)
     if end < 0:
@@ -236,8 +237,8 @@ def read_block(data, offset, size):
         entries.append((key, value))
         # In a block made to do harm, every entry could share the whole key of the entry before it,
         # so that all keys together would fill terabytes. In a good block, every 16th entry shares
-        # nothing. So a stored byte can be in at most 16 keys: its own, and the 15 after it. All
-        # keys together are at most 16 times as long as the block.
+        # nothing. So a stored byte is in at most 16 keys: that of its own entry and those of the 15
+        # after it. This makes all keys together at most 16 times as long as the block.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its size allows")
@@ -335,10 +336,10 @@ def stored_shape(name, shape):
     """The shape that a weight has in OpenAI's checkpoints.
 
     shape: the shape that it has in this program (see weights.py). The two are the same, with one
-    exception: a matrix whose name ends in "/w", as in "c_attn/w", is [in, out] in this program, and
-    [1, in, out] in a checkpoint. OpenAI's code multiplies by such a matrix in a function named
-    conv1d (hence the "c_"), and this function wants the 1. The numbers and their order are the same
-    with and without it.
+    exception: a matrix whose name ends in "/w", as in "c_attn/w", is [n_in, n_out] in this program,
+    and [1, n_in, n_out] in a checkpoint. OpenAI's code multiplies by such a matrix in a function
+    named conv1d (hence the "c_"), and conv1d wants the 1. The numbers and their order are the same
+    with and without it. So `build_params` just leaves it out.
     """
     return (1, *shape) if name.endswith("/w") else shape
 

@@ -10,8 +10,7 @@ punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's v
 of 50,257 tokens. A token's id is its number in this list. A common word is one token. A rare word
 is cut into several: below, three words become four tokens. The model itself sees only ids.
 
-This picture shows how one token is made. The shapes of the arrays are at the right edge. The
-letters in them are explained below.
+This is how one token is made. (The letters at the right, shapes of arrays, are explained below.)
 
     "Alan Turing theorized"                 the text
        |  the tokenizer
@@ -36,44 +35,40 @@ letters in them are explained below.
 All this is computed with fixed matrices and vectors of numbers: the parameters of the model, also
 called its weights. They were found in training: the model had to guess each token of 40 GB of text
 from the tokens before it, and its parameters were changed, little by little, to make it guess
-better. This file only uses the result. The sizes given here are those of OpenAI's smallest GPT-2,
-called 124M because it has 124 million parameters.
+better. The sizes given here are those of OpenAI's smallest GPT-2, called 124M because it has 124
+million parameters.
 
-The model, the function `gpt2`, is called again and again while a text grows. First it is given the
-prompt, which is the text to be continued (a long one in pieces). After that, each call gets only
-the token that was added last. What the model needs from earlier tokens is kept in a cache. (Only a
-text that becomes too long has to start over: see `generate`.)
+The function `gpt2` is called again and again while a text grows. First it is given the prompt,
+which is the text to be continued (a long one in pieces). After that, each call gets only the token
+that was added last. What the model needs from earlier tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
-first sentence of a docstring ends with a shape, it is the shape of the result. A letter means the
-same everywhere. (Heads, queries, keys and values are explained at `attention`, top-k and top-p at
-Sampling.)
+first sentence of a docstring ends with a shape, it is the shape of the result. The letters mean the
+same everywhere:
 
     B  samples: texts that are written side by side, as a batch
     T  tokens of each sample that are given to `gpt2` in one call
     S  tokens so far, from earlier calls and this one: at most 1,024, the context size (n_ctx)
     V  tokens in the vocabulary (n_vocab): 50,257
-    K  tokens that may still be picked: top-k and top-p rule out the others
+    K  tokens that may still be picked, see Sampling
     C  numbers in a token's vector (n_embd): 768
-    H  attention heads (n_head): 12
-    D  numbers in one head's query, key or value, C / H: 64
+    H  heads (n_head), see `attention`: 12
+    D  numbers in a query, key or value of one head, C / H: 64
     L  layers (n_layer): 12
     ...  any number of axes before those that are named
 
-Parameters have the names they have in OpenAI's files. wte is the table of token embeddings, wpe the
-table of position embeddings. Names that begin with ln_ are layer norms, dicts with two vectors, g
-and b: ln_1 stands before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
-Names that begin with c_ are linear layers, dicts with a matrix w and a vector b. They turn a vector
-x into x @ w + b. (A linear layer is not one of the L layers, but a small part of them.) weights.py
-shows the whole tree of parameters.
+Parameters have the names they have in OpenAI's files; weights.py shows them all. Names that begin
+with c_ are linear layers: dicts with a matrix w and a vector b, which turn a vector x into
+x @ w + b. (A linear layer is not one of the L layers, but a small part of them.) Names that begin
+with ln_ are layer norms: dicts with two vectors, g and b.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
 """
 
-# Not a part of GPT-2: this sets what Ctrl-C does, and makes sure that a missing package is reported
-# in one line, not with a traceback. So this block must come before the other imports. (With `python
-# -P`, Python would not find the files beside this one: hence the line with sys.path.)
+# Not a part of GPT-2: this sets what Ctrl-C does, and reports a missing package in one line. So it
+# comes before the other imports. (With `python -P`, Python would not find the files beside this
+# one: hence the line with sys.path.)
 if __name__ == "__main__":
     import os
     import sys
@@ -97,13 +92,11 @@ def gelu(x):
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
     back. The curve bends near 0, and this bend is the point of gelu. If the curve were a straight
-    line, the two linear layers could be merged into one, and the mlp could do no more than a single
-    linear layer.
+    line, the two linear layers could be merged into one, and the mlp could do no more than that.
 
     The idea is to multiply x by the probability that a random number from the standard normal
-    (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)), with
-    z = sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)), the form given by
-    Hendrycks and Gimpel, arXiv 1606.08415, but NumPy computes our form faster.
+    (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)). It is
+    the same as 0.5 x (1 + tanh(z)) in Hendrycks and Gimpel, arXiv 1606.08415, but faster in NumPy.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -119,8 +112,7 @@ def softmax(x):
     # Subtracting the largest score divides every e^score by the same number. The shares stay the
     # same, and no e^score can overflow.
     shifted = x - x.max(axis=-1, keepdims=True)
-    # For speed only: the next two lines write into the array that exists already. New memory for a
-    # large array would take longer than the arithmetic.
+    # For speed only: the next two lines write into the array `shifted` instead of making new ones.
     exps = np.exp(shifted, out=shifted)
     exps /= exps.sum(axis=-1, keepdims=True)
     return exps
@@ -147,8 +139,8 @@ def linear(x, w, b=0.0):
     n_in, n_out = w.shape
     n_vectors = x.size // n_in
     # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
-    # For 3 vectors or fewer, this copy costs more than it saves. So each vector becomes a matrix
-    # with one row: @ multiplies such matrices one by one, without the copy.
+    # For 3 vectors or fewer, this copy costs more than it saves. So @ is made to multiply them one
+    # by one, each as a matrix with one row.
     vectors = x.reshape(n_vectors, 1, n_in) if n_vectors <= 3 else x.reshape(n_vectors, n_in)
     y = vectors @ w
     y += b
@@ -182,10 +174,9 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     that is 0.9 of the first value plus 0.1 of the second.
 
     H heads do this side by side, so that each can look for something different. A token has a
-    separate query, key and value in each head, D numbers each. c_attn makes the queries, keys and
-    values of all heads at once, from the token's whole vector. These are 3 * H * D = 3C numbers,
-    which are then cut up. At the end c_proj mixes what the heads found into one vector. (Not the
-    c_proj of the mlp: each part has its own.)
+    separate query, key and value in each head, D numbers each. c_attn makes all of them at once,
+    from the token's whole vector: 3 * H * D = 3C numbers, which are then cut up. At the end c_proj
+    mixes what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
 
     The keys and values of tokens from earlier calls are not computed again. They are kept in the KV
     cache, and the queries of the T new tokens are compared with the keys of all S tokens. (`gpt2`,
@@ -194,19 +185,18 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
     the new token may look at, and -inf in the columns of tokens that come after it in the text.
     Softmax turns -inf into the weight 0. The mask is the same for all samples and heads.
-    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Along the
-    axis S there is a place for each token. The places of earlier calls are filled, and the last T
-    are still free. layer_kv is a view: what is written into it is written into the cache.
+    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. The places
+    of the T new tokens, the last along the axis S, are still free. layer_kv is a view: what is
+    written into it is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
 
-    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Within each of
-    # these three groups, the first D numbers belong to the first head, the next D to the second,
-    # and so on. So the last axis, 3C, is reshaped to three axes: 3, H and D. Then a transpose
-    # reorders all axes to [3, B, H, T, D], for two reasons. The axis of length 3 has to be first,
-    # to be unpacked into q, k and v. And T and D have to be last, because @ multiplies the matrices
-    # that lie in the last two axes: one product for each sample and head.
+    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C
+    # numbers, the first D belong to the first head, the next D to the second, and so on. So the
+    # last axis, 3C, is reshaped to three axes: 3, H and D. A transpose then moves the axis of
+    # length 3 to the front, to be unpacked into q, k and v, and T and D to the end, because @
+    # multiplies the matrices in the last two axes: one product for each sample and head.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -221,9 +211,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # go to the best match, and the token could not combine what several others hand over. Divided
     # by sqrt(D), the scores would have the variance 1.
     # For speed only: we divide the query, not its scores. The result is the same, and in a long
-    # text this is less work, because a query has D numbers but S scores. The root is taken with
-    # math.sqrt, because np.sqrt(D) would be a float64 number, and from there on NumPy 2 would
-    # compute in float64. math.sqrt gives a Python number, which leaves q in float32.
+    # text this is less work, because a query has D numbers but S scores. np.sqrt(D) would be a
+    # float64 number, and NumPy 2 would go on in float64. math.sqrt leaves q in float32.
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -245,7 +234,7 @@ def block(x, layer, n_head, mask, layer_kv):
     x is called the residual stream. It begins as token embedding plus position embedding and runs
     through all layers. Only attention and the mlp write to it, and they write by adding. So what
     one layer has written is there for all later layers to read. (In the code, each sum is a new
-    array, so x is not overwritten: with_attn, below, is the residual stream after attention.)
+    array: with_attn, below, is the residual stream after attention.)
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
     (this is called pre-norm). The numbers in x may get larger with every layer that adds to them,
@@ -267,22 +256,22 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     """Returns the logits (a score for each token that could come next) and the cache.
 
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
-    wte, wpe, blocks, ln_f: the parameters, as in the dict that utils.load_params returns. blocks is
-    a list with a dict for each layer.
-    cache: None at the start of a text; after that, the cache that the last call returned.
-    Returns (logits, cache). logits: float32 [B, V], for each sample a score for each of the V
-    tokens that could come next. Softmax turns these into probabilities. cache: (kv, S), the keys
-    and values of all layers, and the number of tokens that they belong to.
+    wte, wpe, blocks, ln_f: the parameters, as in the dict that utils.load_params returns: the
+    tables of token and of position embeddings, a list with a dict for each layer, the last norm.
+    cache: None at the start of a text; after that, the cache that the last call returned. (Never an
+    earlier one: old and new caches share an array, so the new one would be overwritten.)
+    Returns (logits, cache). logits: float32 [B, V]. Softmax turns them into probabilities. cache:
+    (kv, S), the keys and values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
     none beyond.
 
     What the cache saves: without it, the whole text would go through all layers again for each new
     token. With it, only the new token does. One more token then costs three things. First, nearly
-    all parameters are read from main memory: they are 124 million numbers of 4 bytes, 0.5 GB, too
-    much for the processor's own fast memory. (Of wpe, one vector is enough. wte is needed whole,
-    for the logits.) Second, the new token's own calculations, which take less time than this
-    reading. Third, in every head of every layer, the token's query is compared with S keys, and S
-    values are added up. Only this takes longer as the text grows, and S never exceeds n_ctx.
+    all parameters are read from main memory: 124 million numbers of 4 bytes, 0.5 GB, are too many
+    for the processor's own fast memory. Second, the new token's own calculations, which take less
+    time than this reading. Third, in every head of every layer, the token's query is compared with
+    S keys, and S values are added up. Only this takes longer as the text grows, and S never exceeds
+    n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector that
     the token has there. This vector depends on the token itself and on those before it, but never
@@ -290,13 +279,6 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     same when tokens are added. Five tokens in one call give the same logits as three and then two,
     up to rounding. (Queries are not kept: a token's query is used only in the call in which the
     token is new.)
-
-    After a call with one sample, the next may have B samples: with_room, below, then copies the
-    cache for each of them. So a prompt that they share is computed only once.
-
-    Always pass the cache that the last call returned, never an earlier one. kv has free places for
-    tokens to come, so an earlier and a later cache are mostly the same array kv. A call with the
-    earlier cache would overwrite keys and values that the later cache needs.
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -316,8 +298,6 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # every position of a text at once. A token that looked ahead would have seen the answer, so no
     # token was allowed to. Second, their vectors would change with each token that is added, so
     # beyond the first layer nothing could be cached.
-    #
-    # For a single new token, the mask is a row of zeros: no token comes after it.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
@@ -333,14 +313,12 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
     # The only unknown token is the one after the last, so from here on only the last vector is
-    # used. (Logits at every position would be a waste, since at all positions except the last the
-    # next token is known already. At each position, the matrices of the layers take 85 million
-    # multiplications, and the logits would take V * C = 39 million more.) Like everything that is
-    # read from x, the last vector first goes through a layer norm.
+    # used. (At all other positions, the next token is known already. Logits there would be a waste:
+    # V * C = 39 million multiplications each, where the matrices of the layers take 85 million.)
     #
-    # A token's score is the dot product of this vector with the token's embedding: the better they
-    # match, the higher the score. So wte is used twice: to read tokens, and to predict them. This
-    # is called weight tying.
+    # A token's score is the dot product of this vector, after a last norm, with the token's
+    # embedding: the better they match, the higher the score. So wte is used twice: to read tokens,
+    # and to predict them. This is called weight tying.
     last = x[:, -1]                                            # [B, C]
     normed = layer_norm(last, **ln_f)                          # [B, C]
     logits = linear(normed, wte.T)                             # [B, V]
@@ -351,9 +329,9 @@ def with_room(kv, n_past, S, B):
     """The array kv itself if it has room for S tokens of B samples, else a larger copy of it.
 
     kv: float32 [L, 2, 1 or B, H, places, D], of which the first n_past places are in use. An array
-    cannot grow, so the number of places is rounded up to a multiple of 256. While tokens come one
-    at a time, a copy is then needed only once every 256 tokens. If kv has one sample, it is copied
-    for each of the B samples.
+    cannot grow, so the number of places is rounded up to a multiple of 256: a copy is then needed
+    only once every 256 tokens. If kv has one sample, it is copied for each of the B samples, so
+    that a prompt they share is computed only once.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -369,9 +347,9 @@ def with_room(kv, n_past, S, B):
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
 # fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
 # probabilities that softmax makes from the logits. Before the draw, temperature, top-k and top-p
-# may change these probabilities. They do so by changing the logits. Each of the three has a
-# function below, which takes the logits of one sample, [V], and returns new ones. A token that may
-# no longer be picked has the logit -inf, which softmax turns into the probability 0.
+# may change these probabilities, by changing the logits. Each has a function below, which takes the
+# logits of one sample, [V], and returns new ones. A token that may no longer be picked has the
+# logit -inf, which softmax turns into the probability 0.
 
 
 def scale_by_temperature(logits, temperature):
@@ -384,9 +362,7 @@ def scale_by_temperature(logits, temperature):
     # Divided by a tiny temperature, several logits could become infinity, and softmax could not
     # tell them apart. So the largest logit is subtracted from all of them first. (As in softmax,
     # this changes no probability.) The largest is now 0, and stays 0 when it is divided. The others
-    # are negative, and at worst become -inf. (The logits are made float64, because with float32
-    # logits NumPy would turn the temperature into float32 too, and a very small one would become
-    # 0.)
+    # are negative, and at worst become -inf. (In float32, a tiny temperature would become 0.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -413,9 +389,8 @@ def keep_top_k(logits, k):
     """Top-k: the logits, with all but the k largest set to -inf, [V]. k = 0 keeps all."""
     if k == 0 or k >= len(logits):
         return logits
-    # For speed only: rank only the tokens whose logit is at least the k-th largest, not all 50,257.
-    # (If logits are equal, there can be more than k such tokens.) np.partition puts the k-th
-    # largest number at place -k, without sorting the rest.
+    # For speed only: not all 50,257 tokens are ranked, but only those whose logit is at least the
+    # k-th largest. np.partition puts this logit at place -k, without sorting the rest.
     kth_largest = np.partition(logits, -k)[-k]
     candidates = np.where(logits >= kth_largest, logits, -np.inf)  # [V]
     return keep_only(logits, ranked(candidates)[:k])               # [V]
@@ -428,8 +403,7 @@ def keep_top_p(logits, p):
     above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
     alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
     all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script stops before
-    the sum goes beyond p: in this example, it keeps only the first token. But it, too, always keeps
-    the likeliest one.)
+    the sum goes beyond p: in this example, it keeps only the first token.)
     """
     if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits
@@ -459,9 +433,7 @@ def sample(logits, rng, temperature, top_k, top_p):
     # The Gumbel-max trick draws with the softmax probabilities: add to each logit a random number
     # of its own, -log(-log(u)) with u uniform between 0 and 1, and take the token with the largest
     # sum. It can be proved (not here) that each token wins with its softmax probability. rng.choice
-    # would do as well. But with this trick, logits and luck are two arrays, so a debugger shows
-    # whether a token won by a high logit or by luck.
-    # For speed only: tokens at -inf could not win, so they get no random number.
+    # would do as well, but here a debugger shows whether a token won by a high logit or by luck.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -470,11 +442,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# A long prompt goes through the model in pieces of this many tokens. Pieces are faster than the
-# whole prompt at once, for two reasons. First, the queries of a piece meet only the keys up to its
-# end, so scores for later keys, which the mask would hide anyway, are never computed. Second, the
-# arrays of a piece are small enough for the processor's own fast memory. The logits are the same,
-# up to rounding.
+# For speed only: a long prompt goes through the model in pieces of this many tokens. The queries of
+# a piece meet only the keys up to its end, so many scores that the mask would hide are never
+# computed, and its arrays are small enough for the processor's own fast memory.
 CHUNK = 256
 
 
@@ -489,9 +459,9 @@ def generate(
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
     temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken,
     so that the same call always makes the same text.
-    stop_id: the id of the token that marks the end of a text. The model may predict it like any
-    other. Once a sample has drawn stop_id, only stop_id is yielded for it. When every sample has
-    drawn it, generating ends. None: nothing ends a text early.
+    stop_id: the id of the token that marks the end of a text. Once a sample has drawn it, only
+    stop_id is yielded for this sample. When every sample has drawn it, generating ends. None:
+    nothing ends a text early.
     Raises ValueError if an argument is out of range, or if the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
@@ -501,9 +471,8 @@ def generate(
     So when a text outgrows n_ctx, its last n_ctx // 2 tokens become a new prompt, with no cache. It
     would not be enough to drop the oldest token. All others would then stand one position earlier,
     and their keys and values in the cache would be wrong, as they were computed for the old
-    positions. Half is a compromise. If more tokens were kept, the positions would run out again
-    sooner, and a new prompt would have to be computed more often. If fewer were kept, the model
-    would know less of its own text.
+    positions. Half is a compromise: if more tokens were kept, the positions would run out again
+    sooner. If fewer were kept, the model would know less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -511,8 +480,7 @@ def generate(
     checks.check_generate(inputs, n_vocab, n_ctx, n_tokens_to_generate, temperature, top_k, top_p)
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
-    # If the text outgrows n_ctx, a new prompt will be cut from these ids.
-    window = np.tile(inputs, (B, 1))  # a row of ids for each sample
+    window = np.tile(inputs, (B, 1))   # a row of ids for each sample: its text, cut at n_ctx
     new_ids, cache = window[:1], None  # the prompt is the same for all, so one row is enough
 
     for _ in range(n_tokens_to_generate):
@@ -524,8 +492,7 @@ def generate(
         if not np.isfinite(logits).all():
             raise ValueError("the logits are not finite: check the model with utils.py verify")
 
-        # The logits for the user's prompt are a single row, from which all samples draw. Later
-        # there is a row for each sample.
+        # After the prompt, there is a single row of logits, from which all samples draw.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
         # A sample that has ended still draws, but what it draws is replaced by stop_id.
@@ -555,9 +522,8 @@ def main(
     Raises ValueError if an option is wrong or a file of the model is damaged, and OSError if a
     file cannot be read or downloaded.
     """
-    # What is not about GPT-2 itself (options, prompts, printing, the files of the model) is in
-    # these modules. They are imported here, and not at the top of the file, so that `import gpt2`
-    # needs no package but NumPy.
+    # These modules are not about GPT-2 itself. They are imported here, so that `import gpt2` needs
+    # no package but NumPy.
     import cli
     import model_names
     import printing
@@ -570,32 +536,27 @@ def main(
     top_k = checks.integer("top_k", top_k, lowest=0)
     top_p = checks.fraction("top_p", top_p)
     nsamples = checks.integer("nsamples", nsamples, lowest=1)
-    # By default, at most 8 samples are written side by side: more of them need more memory.
     batch_size = min(nsamples, 8) if batch_size is None else batch_size
     batch_size = checks.integer("batch_size", batch_size, lowest=1)
     if seed is not None:
         seed = checks.integer("seed", seed, lowest=0)
     models_dir = model_names.MODELS_DIR if models_dir is None else models_dir
     model_names.check_model_size(model_size, models_dir)
-    # Without a prompt, read_prompt reads standard input. If that is a terminal, it returns None,
-    # and prompts.session, below, asks for prompts.
-    prompt = prompts.read_prompt(prompt)
+    prompt = prompts.read_prompt(prompt)  # None: prompts.session, below, will ask for prompts
 
     # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.
     encoder, hparams = utils.load_encoder_and_hparams(model_size, models_dir)
     n_ctx, n_head = hparams["n_ctx"], hparams["n_head"]
     stop_id = prompts.end_of_text(encoder)
     ids = None if prompt is None else prompts.encode_prompt(prompt, encoder, n_ctx)
-    # The next line tells the user, for example, that top_k has no effect at temperature 0.
     cli.note_no_effect(temperature, top_k, top_p, nsamples, seed)
     params = utils.load_params(model_size, models_dir, hparams)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "stop_id": stop_id}
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # The user's seed determines a fixed series of seeds, and each call of spawn takes the next
-        # B of them. So sample number 5 always gets the fifth seed, whatever the batch size is. If
-        # the user gave no seed, choose_seed chooses one, and prints it unless temperature is 0.
+        # From one seed comes a fixed series of seeds, and each call of spawn takes the next B of
+        # them. So sample number 5 always gets the fifth seed, whatever the batch size is.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -60,7 +60,8 @@ same everywhere:
 Parameters have the names they have in OpenAI's files; weights.py shows them all. Names that begin
 with c_ are linear layers: dicts with a matrix w and a vector b, which turn a vector x into
 x @ w + b. (A linear layer is not one of the L layers, but a small part of them.) Names that begin
-with ln_ are layer norms: dicts with two vectors, g and b.
+with ln_ are layer norms: dicts with two vectors, g and b. ln_1 stands before attention, ln_2 before
+the mlp, and ln_f (f for final) after all layers.
 
 The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
 that writes a text. Remarks that begin with "For speed only" may be skipped.
@@ -95,8 +96,9 @@ def gelu(x):
     line, the two linear layers could be merged into one, and the mlp could do no more than that.
 
     The idea is to multiply x by the probability that a random number from the standard normal
-    (Gaussian) distribution is below x. The formula used here comes close: x / (1 + e^(-2z)). It is
-    the same as 0.5 x (1 + tanh(z)) in Hendrycks and Gimpel, arXiv 1606.08415, but faster in NumPy.
+    (Gaussian) distribution is below x. This formula comes close: x / (1 + e^(-2z)), with z =
+    sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)) in Hendrycks and Gimpel,
+    arXiv 1606.08415, but faster in NumPy.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -362,7 +364,8 @@ def scale_by_temperature(logits, temperature):
     # Divided by a tiny temperature, several logits could become infinity, and softmax could not
     # tell them apart. So the largest logit is subtracted from all of them first. (As in softmax,
     # this changes no probability.) The largest is now 0, and stays 0 when it is divided. The others
-    # are negative, and at worst become -inf. (In float32, a tiny temperature would become 0.)
+    # are negative, and at worst become -inf. (NumPy would turn the temperature into float32, like
+    # the logits, and a tiny one would become 0. So the logits are made float64.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -472,7 +475,8 @@ def generate(
     would not be enough to drop the oldest token. All others would then stand one position earlier,
     and their keys and values in the cache would be wrong, as they were computed for the old
     positions. Half is a compromise: if more tokens were kept, the positions would run out again
-    sooner. If fewer were kept, the model would know less of its own text.
+    sooner, and a new prompt would be computed more often. If fewer were kept, the model would know
+    less of its own text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -542,7 +546,7 @@ def main(
         seed = checks.integer("seed", seed, lowest=0)
     models_dir = model_names.MODELS_DIR if models_dir is None else models_dir
     model_names.check_model_size(model_size, models_dir)
-    prompt = prompts.read_prompt(prompt)  # None: prompts.session, below, will ask for prompts
+    prompt = prompts.read_prompt(prompt)  # returns None if the user should be asked, see below
 
     # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.
     encoder, hparams = utils.load_encoder_and_hparams(model_size, models_dir)

@@ -5,9 +5,9 @@
     data = map_data("model.ckpt.data-00000-of-00001", tensors)
     params = build_params(data, tensors, hparams)
 
-None of these functions compares the weights with their checksums: a checksum is a small number that
-was computed from the data and stored, so that a later change can be noticed. To compare them, all
-of the data has to be read. `check_data` does that.
+A checksum is a small number that was computed from some data and stored with it, so that a later
+change can be noticed. The functions above do not compute the checksums of the weights, because that
+takes long: all of the data has to be read. `check_data` does it.
 
 hparams are the sizes of the model, from its file hparams.json. TensorFlow calls a saved model a
 checkpoint. It consists of tensors, that is, arrays (nearly always of numbers): the weights of the
@@ -56,7 +56,8 @@ The parts, from the smallest up:
              checksums in these files are computed)
 
 Neighbouring keys are alike, so sharing saves space. After "model/h0/attn/c_attn/b", the entry of
-"model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and the single key byte "w".
+"model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and the single key byte "w". (A GPT-2 consists of
+layers, which all have the same weights, but with other numbers. h0 is the first layer.)
 
 The first entry of a block shares nothing with the entry before it: it holds its whole key. So does
 every 16th entry after it in a data block, and every entry in an index block. Such an entry is
@@ -72,9 +73,10 @@ needed here.)
 
 The messages
 
-Messages are in protobuf, a format for small records. A message is a list of fields. The same field
-may come several times, as in a list. A field begins with its tag, a varint: 8 times the number of
-the field, plus the kind of its value:
+Messages are in protobuf, a format for small records. A message is a list of fields. Each field has
+a number, which says what it is: in the message of a tensor, field 2 is the shape, for example. (The
+same number may come several times, as in a list.) A field begins with its tag, a varint: 8 times
+its number, plus the kind of its value:
 
     0    a varint
     2    a length, which is a varint, and then that many bytes
@@ -175,7 +177,7 @@ def read_prefix(path):
 
 # ---- The index, from its smallest part up --------------------------------------------------
 #
-# The bytes may be anything: a damaged index, a web page, a file made to do harm. The functions
+# The bytes may be anything: a damaged index, some other file, a file made to do harm. The functions
 # below trust no byte. Whatever the bytes are, the memory that these functions use stays in
 # proportion to the size of the file, and ValueError is raised if something is wrong. Their error
 # messages call the file "it"; `read_index` puts its path in front.
@@ -236,9 +238,9 @@ def read_block(data, offset, size):
         key = key[:n_shared] + new
         entries.append((key, value))
         # In a block made to do harm, every entry could share the whole key of the entry before it,
-        # so that all keys together would fill terabytes. In a good block, every 16th entry shares
-        # nothing. So a stored byte is in at most 16 keys: that of its own entry and those of the 15
-        # after it. This makes all keys together at most 16 times as long as the block.
+        # so that all keys together would fill terabytes. In a good block, a byte can be shared by
+        # at most 16 keys: that of a restart, and those of the 15 entries after it. So all its keys
+        # together have at most 16 times its bytes.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its size allows")
@@ -399,7 +401,8 @@ def bytes_of(tensor, data):
 def build_params(data, tensors, hparams):
     """The weights: dicts and lists of float32 arrays (see weights.py) that use the bytes of `data`.
 
-    No numbers are copied: the file already holds them as little-endian float32, which is "<f4" in
+    `map_tree` puts each weight in the place of its shape in the tree that `shapes_of` returns. No
+    numbers are copied: the file already holds them as little-endian float32, which is "<f4" in
     NumPy. So `view` and `reshape`, below, only say how the bytes are to be read: as float32, and in
     the shape that this program uses, without the 1 of the stored shape.
     """

@@ -187,8 +187,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
     the new token may look at, and -inf in the columns of tokens that come after it in the text.
     Softmax turns -inf into the weight 0. The mask is the same for all samples and heads.
-    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. The places
-    of the T new tokens, the last along the axis S, are still free. layer_kv is a view: what is
+    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Along the
+    axis S, the last T places are still free, for the new tokens. layer_kv is a view: what is
     written into it is written into the cache.
     """
     B, T, C = x.shape
@@ -261,7 +261,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     wte, wpe, blocks, ln_f: the parameters, as in the dict that utils.load_params returns: the
     tables of token and of position embeddings, a list with a dict for each layer, the last norm.
     cache: None at the start of a text; after that, the cache that the last call returned. (Never an
-    earlier one: old and new caches share an array, so the new one would be overwritten.)
+    earlier one: later caches use the same array, and this call would overwrite what they hold.)
     Returns (logits, cache). logits: float32 [B, V]. Softmax turns them into probabilities. cache:
     (kv, S), the keys and values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
@@ -316,7 +316,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     # The only unknown token is the one after the last, so from here on only the last vector is
     # used. (At all other positions, the next token is known already. Logits there would be a waste:
-    # V * C = 39 million multiplications each, where the matrices of the layers take 85 million.)
+    # V * C = 39 million multiplications for each token, added to 85 million in the layers.)
     #
     # A token's score is the dot product of this vector, after a last norm, with the token's
     # embedding: the better they match, the higher the score. So wte is used twice: to read tokens,

@@ -43,8 +43,7 @@ def chapter(run):
     names = ("tokens read in this step", "tokens so far",
              "multiplications with weights, in the layers",
              "multiplications with weights, for the logits",
-             "multiplications in attention (queries with keys, values with attention weights), "
-             "grey cells included")
+             "multiplications in attention (queries with keys, attention weights with values)")
     T, n = len(run.ids), len(run.ids) + 1
     _, _, in_layers, for_logits, in_attention = counts[1]
     counts.append((n, n, n * in_layers, for_logits, n * in_attention))  # without the cache
@@ -68,11 +67,11 @@ def chapter(run):
             f"the largest logit is {short(logits.max())}."
         ),
         sentences(
-            "What does one more token cost, then? Besides the multiplications, nearly every weight "
-            "of the model has to be fetched from memory. In a large model, this fetching takes "
-            "most of the time of a step that reads one token. It takes equally long in every such "
-            "step. Only attention takes longer as the text grows, because each new token looks at "
-            "all those before it."
+            "What does one more token cost, then? Besides the multiplications, every weight of "
+            "the model has to be fetched from memory (except most rows of wpe, the table of "
+            "positions). In a large model, this fetching takes most of the time of a step that "
+            "reads one token. It takes equally long in every such step. Only attention takes "
+            "longer as the text grows, because each new token looks at all those before it."
         ),
     ]
     head = ["", "first step", "second step", "second step, without cache"]

@@ -52,27 +52,27 @@ def chapter(run):
         prose(
             f"*Top-k* (here {k}) keeps the k likeliest tokens; 0 keeps all. Of these, *top-p* "
             f"(here {p}) keeps the likeliest, one after another, until together they reach the "
-            "probability p. The tokens kept are called the *nucleus*. Tokens that are not kept get "
-            "the probability 0, shown as –, and those that are kept add up to 1 again. Top-p comes "
-            "last, so p is measured on the probabilities after temperature and top-k, not on those "
-            "that the model gave."
+            "probability p. The tokens kept are called the *nucleus*. Tokens that are not kept "
+            "get the probability 0 (– in the tables), and those that are kept add up to 1 again. "
+            "Top-p comes last, so p is measured on the probabilities after temperature and top-k, "
+            "not on those that the model gave."
         ),
         prose(
-            "In the tables, *tempered* is the logit after temperature. Before the division, the "
-            "largest logit of the step is subtracted from all logits. This changes no probability, "
-            "and makes the tempered logit of the likeliest token 0. In the first step, tempered is "
-            f"(logit {'−' if best >= 0 else '+'} {short(abs(best))}) / {T}. A table shows the ten "
-            "likeliest tokens, the last one that top-p keeps, the first one that it drops, and the "
-            "one that was drawn. All numbers are rounded."
+            "In the tables, *tempered* is the logit after temperature. (It is not just the logit "
+            "divided by the temperature. First, the largest logit of the step is subtracted from "
+            "all logits. This changes no probability, and makes the largest tempered logit 0.) In "
+            f"the first step, tempered is (logit {'−' if best >= 0 else '+'} {short(abs(best))}) / "
+            f"{T}. A table shows the ten likeliest tokens, the last one that top-p keeps, the "
+            "first one that it drops, and the one that was drawn. All numbers are rounded."
         ),
         prose(
             "How does a program draw so that each token comes as often as its probability says? "
             "This program adds a random number, the *noise*, to the tempered logit of each token "
             "that was kept, and takes the token with the largest sum. The noise is −log(−log(u)), "
             "where u is a random number between 0 and 1, and log is the natural logarithm. It can "
-            "be proved (not here) that a token with the probability 30% then has the largest sum "
-            "in 30 of 100 cases. (This noise is known as Gumbel noise.) The seed decides the "
-            "noise: the same seed makes the same text."
+            "be proved (not here) that a token with the probability 30%, after top-p, then has "
+            "the largest sum in 30 of 100 cases. (This noise is known as Gumbel noise.) The seed "
+            "decides the noise: the same seed makes the same text."
         ),
     ]
     surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])

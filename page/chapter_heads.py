@@ -41,13 +41,14 @@ def chapter(run):
             "by side and independently."
         ),
         prose(
-            "Each token’s vector is copied, and the copy is brought to a standard scale. (The next "
+            "Attention does not read a token’s vector itself, but a copy that was brought to a "
+            "standard scale, so that its numbers are neither very large nor very small. (The next "
             "chapter says how.) In each head, three tables of weights turn this copy into three "
             f"short vectors of {D} numbers: the *query* says what the token is looking for, the "
             "*key* says how other tokens can find it, and the *value* is what the token hands over "
-            "when it is found. (This is how a table does it: each of the "
-            f"{D} numbers is a sum of the {C} numbers of the copy, each multiplied by a weight of "
-            "its own, and one more weight.)"
+            f"when it is found. (To get one of the {D} numbers, each of the {C} numbers of the "
+            "copy is multiplied by a weight of its own. These products and one more weight are "
+            "added up.)"
         ),
         prose(
             "Now each query is compared with each key. Their numbers are multiplied pair by pair, "
@@ -65,12 +66,13 @@ def chapter(run):
             "the token with the query looks at that token."
         ),
         prose(
-            f"Why is the sum divided by √{D}? If {D} random numbers are added up, some positive "
-            "and some negative, they partly cancel. By a rule of statistics, their sum is "
-            f"typically not {D} times as large as one of them, but only √{D} times, which is about "
-            f"{short(math.sqrt(D), 2)}. Without the division, scores would lie that much farther "
-            "apart, and softmax would often give nearly all of the attention weight to one token. "
-            "Then a token could hardly combine what several others hand over."
+            f"Why is the sum divided by √{D}? Some of the {D} products are positive and some "
+            "negative, so they partly cancel. By a rule of statistics, the sum of "
+            f"{D} random numbers is typically not {D} times as large as one of them, but only "
+            f"√{D} times, which is about {short(math.sqrt(D), 2)}. Without the division, scores "
+            "and the differences between them would be that much larger, and softmax would often "
+            "give nearly all of the attention weight to one token. Then a token could hardly "
+            "combine what several others hand over."
         ),
         prose(
             f"What all heads have gathered is put side by side, {n_head} × {D} = {C} numbers, and "

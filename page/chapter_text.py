@@ -57,10 +57,10 @@ def colours(run):
     """How to read a picture of a vector, for the first pictures on the page."""
     words = prose(
         f"Each picture below is a vector: a cell for each of its {run.hparams['n_embd']} numbers, "
-        "line by line. A cell is orange if its number is above 0 and blue if it is below. The "
-        "stronger the colour, the farther the number is from 0. All pictures of one table "
-        "have the same scale of colours. Numbers beyond the ends of this scale (at most about 2% "
-        "of all) have the full colour."
+        "in lines of 64. A cell is orange if its number is above 0 and blue if it is below. The "
+        "stronger the colour, the farther the number is from 0. All pictures of one table have "
+        "the same scale of colours. Numbers beyond the ends of this scale (at most about 2% of "
+        "all) have the full colour."
     )
     return joined([words, scale()])
 
@@ -165,11 +165,10 @@ def way(run):
          "itself. What attention and the mlp find is added to the vector. (See the next two "
          "chapters.)"),
         (f"{run.hparams['n_vocab']:,} numbers", f"logits [1, {run.hparams['n_vocab']}]",
-         "A copy of the last token’s vector is brought to a standard scale, and then compared with "
-         "the row of `wte` of every token in the vocabulary. (Only the last vector is used, "
-         "because only the token after the last one is unknown.) This gives a number for each "
-         "token, its *logit*: the higher, the likelier the token is to come next. (See “The "
-         "vectors, layer by layer”.)"),
+         "The vector of the last token is compared with the row of `wte` of every token in the "
+         "vocabulary. (Only the last vector is used, because only the token after the last one is "
+         "unknown.) This gives a number for each token, its *logit*: the higher, the likelier the "
+         "token is to come next. (See “The vectors, layer by layer”.)"),
         ("1 id", str(run.new_ids[0]),
          ("The token {} is drawn. (A higher logit makes a token likelier to be drawn.)"
           if run.chosen == "drawn" else "The token {} has the highest logit, and is taken.")

@@ -43,10 +43,9 @@ def chapter(run):
             f"mean is 0 and their variance 1. Then each of the {C} places has two weights of its "
             "own: one multiplies the number, the other is added. (With these, training could make "
             "some places count more than others.) This is the *norm*, or layer norm. x itself is "
-            "not changed by it. (Inside attention and the mlp, the copy is named "
-            "x too.) So attention and the mlp read numbers on the same scale in every layer, "
-            "although x grows. (Otherwise scores would grow too, and in later layers softmax would "
-            "give nearly all of the attention weight to one token.)"
+            "not changed by it. So attention and the mlp read numbers on the same scale in every "
+            "layer, although x grows. (Otherwise scores would grow too, and in later layers "
+            "softmax would give nearly all of the attention weight to one token.)"
         ),
         prose(
             "After the last layer comes one more norm, and then the question: what comes next? The "

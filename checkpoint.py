@@ -1,4 +1,4 @@
-"""Reads the weights of a model that TensorFlow saved, with NumPy alone.
+"""Reads the weights of a GPT-2, a language model, that TensorFlow saved, with NumPy alone.
 
     tensors = read_index("model.ckpt.index")
     check_tensors("model.ckpt.index", tensors, hparams)
@@ -33,8 +33,8 @@ The index is a sorted table of keys and values, in the file format of LevelDB, a
 
 It is read from its end. The footer says where the index block is, the index block says where each
 data block is, and the data blocks hold the table. (LevelDB calls them data blocks. They are all in
-the index, not in the data file. The index of 124M, OpenAI's smallest GPT-2, has just one. The
-metaindex is not needed here: TensorFlow leaves it empty.)
+the index, not in the data file. The index of OpenAI's smallest GPT-2 has just one. The metaindex is
+not needed here: TensorFlow leaves it empty.)
 
 The parts, from the smallest up:
 
@@ -57,7 +57,8 @@ The parts, from the smallest up:
 
 Neighbouring keys are alike, so sharing saves space. After "model/h0/attn/c_attn/b", the entry of
 "model/h0/attn/c_attn/w" has n_shared 21, n_new 1 and the single key byte "w". (A GPT-2 consists of
-layers, which all have the same weights, but with other numbers. h0 is the first layer.)
+layers. All of them have weights with the same names and shapes, but with other numbers in them. h0
+is the first layer.)
 
 The first entry of a block shares nothing with the entry before it: it holds its whole key. So does
 every 16th entry after it in a data block, and every entry in an index block. Such an entry is
@@ -87,10 +88,12 @@ A field whose value is 0 is left out. A tensor's message, a BundleEntryProto, ha
     1 dtype (1: float32)          2 shape           3 shard_id (which data file)
     4 offset in the data file     5 size in bytes   6 crc32c (a checksum)
 
-A field may itself hold a message. The shape is such a message. Its own fields all have the number
-2: one for each dimension. Each of them holds a message, too, in which field 1 is the length of the
-dimension. For example, this is the message of "model/h0/attn/c_attn/w" in models/tiny, the small
-model that comes with this program, in hexadecimal:
+A field may itself hold a message. The shape is such a message, and its fields have numbers of their
+own: in the shape, every field has the number 2 and is a dimension. It holds a message, too, in
+which field 1 is the length of the dimension.
+
+For example, this is the message of "model/h0/attn/c_attn/w" in models/tiny, the small model that
+comes with this program, in hexadecimal:
 
     08 01             08 is 8 * 1 + 0: field 1, a varint. dtype: 1
     12 0E             12, in decimal 18, is 8 * 2 + 2: field 2, a length and bytes. The shape, 14
@@ -133,8 +136,8 @@ What damage is noticed
     check_tensors   a weight that is missing, or does not have the dtype, shape or size that a model
                     with these hparams needs; more layers than hparams says
     map_data        a data file that is longer or shorter than the index says
-    check_data      a tensor of numbers that does not match its checksum, and weights that are
-                    infinite or not numbers
+    check_data      a tensor of numbers that does not match its checksum, and a weight with numbers
+                    in it that are infinite or NaN ("not a number")
 
 So without check_data, a change inside the data file goes unnoticed, unless its length changes too.
 
@@ -148,7 +151,7 @@ import re
 
 import numpy as np
 
-from checksum import masked_crc32c  # the checksum of all these files, called crc32c above
+from checksum import masked_crc32c  # the checksum; checksum.py explains both parts of the name
 from files import map_file, read_file, read_text
 from weights import map_tree, shapes_of  # the names and shapes of a model's weights
 
@@ -238,9 +241,9 @@ def read_block(data, offset, size):
         key = key[:n_shared] + new
         entries.append((key, value))
         # In a block made to do harm, every entry could share the whole key of the entry before it,
-        # so that all keys together would fill terabytes. In a good block, a byte can be shared by
-        # at most 16 keys: that of a restart, and those of the 15 entries after it. So all its keys
-        # together have at most 16 times its bytes.
+        # so that all keys together would fill terabytes. In a good block, every 16th key is stored
+        # whole. So a byte of the block is part of at most 16 keys, and all keys together have at
+        # most 16 times as many bytes as the block.
         n_key_bytes += len(key)
         if n_key_bytes > 16 * size:
             raise ValueError("its keys are longer than its size allows")
@@ -401,8 +404,11 @@ def bytes_of(tensor, data):
 def build_params(data, tensors, hparams):
     """The weights: dicts and lists of float32 arrays (see weights.py) that use the bytes of `data`.
 
-    `map_tree` puts each weight in the place of its shape in the tree that `shapes_of` returns. No
-    numbers are copied: the file already holds them as little-endian float32, which is "<f4" in
+    `shapes_of` returns the same dicts and lists, but with the shape of each weight in its place.
+    `map_tree` calls `weight` with the name and the shape of each, and puts the array that `weight`
+    returns in the place of the shape.
+
+    No numbers are copied: the file already holds them as little-endian float32, which is "<f4" in
     NumPy. So `view` and `reshape`, below, only say how the bytes are to be read: as float32, and in
     the shape that this program uses, without the 1 of the stored shape.
     """
@@ -417,9 +423,9 @@ def check_data(path, tensors, hparams):
     """Compares the tensors of a data file with their checksums; returns how many it looked at.
 
     tensors must have passed `check_tensors`. Raises ValueError if a checksum differs, or if a
-    weight of the model is infinite or not a number. A checkpoint may also hold tensors of strings.
-    They have another kind of checksum, and are left out. An empty tensor, with a 0 in its shape, is
-    counted, but there is nothing to compare.
+    weight of the model has numbers in it that are infinite or NaN. A checkpoint may also hold
+    tensors of strings. They have another kind of checksum, and are left out. An empty tensor, with
+    a 0 in its shape, is counted, but there is nothing to compare.
     """
     data = map_data(path, tensors)
     numeric = {name: tensors[name] for name in tensors if tensors[name]["dtype"] != STRING}

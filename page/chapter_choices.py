@@ -58,12 +58,15 @@ def chapter(run):
             "not on those that the model gave."
         ),
         prose(
-            "In the tables, *tempered* is the logit after temperature. (It is not just the logit "
-            "divided by the temperature. First, the largest logit of the step is subtracted from "
-            "all logits. This changes no probability, and makes the largest tempered logit 0.) In "
-            f"the first step, tempered is (logit {'−' if best >= 0 else '+'} {short(abs(best))}) / "
-            f"{T}. A table shows the ten likeliest tokens, the last one that top-p keeps, the "
-            "first one that it drops, and the one that was drawn. All numbers are rounded."
+            "In the tables, the column “probability” gives what the model said. The columns after "
+            "it give the probability after temperature, then also after top-k, then also after "
+            "top-p. The column *tempered* is the logit after temperature. (It is not just the "
+            "logit divided by the temperature. First, the largest logit of the step is subtracted "
+            "from all logits. This changes no probability, and makes the largest tempered logit "
+            f"0.) In the first step, tempered is (logit {'−' if best >= 0 else '+'} "
+            f"{short(abs(best))}) / {T}. A table shows the ten likeliest tokens, the last one that "
+            "top-p keeps, the first one that it drops, and the one that was drawn. All numbers are "
+            "rounded."
         ),
         prose(
             "How does a program draw so that each token comes as often as its probability says? "

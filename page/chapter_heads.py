@@ -61,9 +61,9 @@ def chapter(run):
             "*Softmax* turns the scores of one query into *attention weights*: it takes e to the "
             "power of each score, and divides each of these powers by their sum. So the weights "
             "are positive and add up to 1. With these attention weights the token gathers the "
-            "values: each value is multiplied by its weight, and the products are added up. So a "
-            "weight of 0.7 means that 70% of what is gathered is that token’s value. We say that "
-            "the token with the query looks at that token."
+            "values: each value is multiplied by its weight, and the products are added up. If a "
+            "token has the weight 0.7, for example, 70% of what is gathered is its value. We say "
+            "that the token with the query looks at this token."
         ),
         prose(
             f"Why is the sum divided by √{D}? Some of the {D} products are positive and some "
@@ -131,7 +131,7 @@ def habits(squares):
         ("the token before", "the token just before", "", lambda rows, i: rows[i, i - 1]),
         ("the first token", "the first token of the text",
          " (Heads often do this when no token fits: the weights of a row have to add up to 1 even "
-         "then.)", lambda rows, i: rows[i, 0]),
+         "then, and the first token can be seen from every row.)", lambda rows, i: rows[i, 0]),
         ("the token itself", "the token itself", "", lambda rows, i: rows[i, i]),
     ]
     found = []

@@ -58,10 +58,10 @@ def chapter(run):
             "into probabilities, as it turned scores into attention weights."
         ),
         prose(
-            "What if the model stopped after fewer layers? The table answers that: norm, logits "
-            "and softmax are applied to x after every layer, and the three likeliest tokens are "
-            "given. (This is known as the logit lens.) Only the last row of the table is what the "
-            "model says."
+            "What if the model stopped after fewer layers? The table below answers that: norm, "
+            "logits and softmax are applied to x after every layer, and the three likeliest tokens "
+            "are given. (This is known as the logit lens.) Only the last row of the table is what "
+            "the model says."
         ),
     ]
     reading = prose(
@@ -116,8 +116,8 @@ def findings(run):
     found.append(sentences(
         "The numbers in the last token’s vector get larger, as each layer adds to them: their size "
         f"(the root of the mean of their squares) goes from {short(sizes[0], 2)} to "
-        f"{short(sizes[-1], 2)}. (The sizes in the table do not add up, "
-        "because the added numbers partly cancel.)"
+        f"{short(sizes[-1], 2)}. (The sizes in the table below do not add "
+        "up, because the added numbers partly cancel.)"
     ))
     return found + outlier(run)
 

@@ -63,7 +63,7 @@ def chapter(run):
         tag("img", src=data_uri(np.array([[value]]), 1), width=28, height=14, alt=name)
         for value, name in ((-np.inf, "grey"), (np.nan, "pale grey"))
     )
-    free_means = " free: memory that nothing was written to yet"
+    free_means = " free: a place of the cache that is not in use yet"
     legend = scale("\u2003", hidden, " -inf \u2003", free, free_means)
     unfold = tag("button", "Unfold all functions", type="button", id="unfold", hidden="hidden")
     heading = tag("div", tag("div", chooser, unfold), *heads, class_="heading")

@@ -56,7 +56,7 @@ def test_the_lines_of_python_print_a_continuation():
     """The block for use from Python runs as it stands, and gives the text of the command line."""
     [block] = re.findall(r"(?m)^(    import gpt2.*\n(?:    .*\n)+)", README)
     lines = [line.removeprefix("    ") for line in block.splitlines()]
-    assert len(lines) == 5
+    assert len(lines) == 6
     text = run(["python", "gpt2.py", "JULIET:", "--model_size", "tiny"])
     assert run(["python", "-c", "\n".join(lines)]) == text
 

@@ -48,6 +48,15 @@ def fraction(name, value):
     return result
 
 
+def sampling_options(temperature, top_k, top_p):
+    """The options that change the choice of a token, each checked, as a float, an int, a float."""
+    return (
+        number("temperature", temperature),
+        integer("top_k", top_k, lowest=0),
+        fraction("top_p", top_p),
+    )
+
+
 def as_float(name, value):
     """A number, or plain decimal text such as "0.7" or "1e-3", as a float; nan for all else."""
     text = str(value)
@@ -70,10 +79,8 @@ def check_generate(
         check_id("inputs", id, n_vocab)
     if stop_id is not None:
         check_id("stop_id", stop_id, n_vocab)
-    for name, value in [("n_tokens_to_generate", n_tokens_to_generate), ("top_k", top_k)]:
-        integer(name, value, lowest=0)
-    number("temperature", temperature)
-    fraction("top_p", top_p)
+    integer("n_tokens_to_generate", n_tokens_to_generate, lowest=0)
+    sampling_options(temperature, top_k, top_p)
 
 
 def check_id(name, id, n_vocab):

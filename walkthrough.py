@@ -256,9 +256,7 @@ def main(
             f"n_tokens_to_generate can be at most {MAX_NEW_TOKENS} on a page, not {n_tokens}"
         )
     check_layer(layer)
-    is_random = checks.number("temperature", temperature) > 0
-    given_k = checks.integer("top_k", top_k, lowest=0)
-    given_p = checks.fraction("top_p", top_p)
+    given_temperature, given_k, given_p = checks.sampling_options(temperature, top_k, top_p)
     given_seed = checks.integer("seed", seed, lowest=0)
     where = model_names.MODELS_DIR if models_dir is None else models_dir
     model_names.check_model_size(model_size, where)
@@ -275,7 +273,7 @@ def main(
             f"the prompt has {n_ids} tokens, but a page can show at most {MAX_TOKENS}: shorten it"
         )
     n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
-    if not is_random:  # these have no effect, but only those that were asked for are worth a note
+    if given_temperature == 0:  # these have no effect, but only those that were asked for are worth a note
         asked_k = 0 if given_k == TOP_K else given_k
         asked_p = 1 if given_p == TOP_P else given_p
         cli.note_no_effect(0, asked_k, asked_p, 1, None if given_seed == SEED else given_seed)

@@ -19,10 +19,9 @@ This is how one token is made. (The letters at the right, shapes of arrays, are 
        |  wte[ids] + wpe[positions]         look up each token's embedding, a vector, in the table
        |                                    wte, and add the vector of its position, from wpe
     x                                       a vector for each token          [B, T, C]
-       |  block, L times                    a block is one layer, and has two parts. Attention:
-       |                                    each token gathers information from itself and the
-       |                                    tokens before it. Mlp (multilayer perceptron): each
-       |                                    token's vector is changed on its own
+       |  block, L times                    a block is one layer. Attention: each token gathers
+       |                                    information from itself and the tokens before it. Mlp
+       |                                    (multilayer perceptron): each vector changes on its own
     x                                       a vector for each token          [B, T, C]
        |  layer_norm, then wte again        bring the last token's vector to a standard scale, then
        |                                    compare it with the embeddings of all 50,257 tokens
@@ -33,18 +32,15 @@ This is how one token is made. (The letters at the right, shapes of arrays, are 
     " that"                                 its text, to be printed
 
 All this is computed with fixed matrices and vectors of numbers: the parameters of the model, also
-called its weights. They were found in training: the model had to guess each token of 40 GB of text
-from the tokens before it, and its parameters were changed, little by little, to make it guess
-better. The sizes given here are those of OpenAI's smallest GPT-2, called 124M because it has 124
-million parameters.
+called its weights. In training, the model had to guess each token of 40 GB of text from the tokens
+before it, and its parameters were changed, little by little, to make it guess better. The sizes
+given here are those of OpenAI's smallest GPT-2, called 124M after its 124 million parameters.
 
-The function `gpt2` is called again and again while a text grows. First it is given the prompt,
-which is the text to be continued (a long one in pieces). After that, each call gets only the token
-that was added last. What the model needs from earlier tokens is kept in a cache.
+The function `gpt2` is first called with the prompt, the text to be continued (in pieces if it is
+long), then once for each new token. What it needs from earlier tokens is kept in a cache.
 
-A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If the
-first sentence of a docstring ends with a shape, it is the shape of the result. The letters mean the
-same everywhere:
+A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. A shape
+at the end of a docstring's first sentence is that of the result. The letters mean:
 
     B  samples: texts that are written side by side, as a batch
     T  tokens of each sample that are given to `gpt2` in one call
@@ -57,19 +53,16 @@ same everywhere:
     L  layers (n_layer): 12
     ...  any number of axes before those that are named
 
-Parameters have the names they have in OpenAI's files; weights.py shows them all. Names that begin
-with c_ are linear layers: dicts with a matrix w and a vector b, which turn a vector x into
-x @ w + b. (A linear layer is not one of the L layers, but a small part of them.) Names that begin
-with ln_ are layer norms: dicts with two vectors, g and b. ln_1 stands before attention, ln_2 before
-the mlp, and ln_f (f for final) after all layers.
+Parameters have OpenAI's names; weights.py shows them all. Names with c_ are linear layers: dicts
+with a matrix w and a vector b, which turn a vector x into x @ w + b. (Each of the L layers contains
+four linear layers.) Names with ln_ are layer norms: dicts with two vectors, g and b. ln_1 stands
+before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
 
-The functions come smallest part first: the parts of a layer, a layer, the model, sampling, the loop
-that writes a text. Remarks that begin with "For speed only" may be skipped.
+The functions come smallest part first. Remarks that begin with "For speed only" may be skipped.
 """
 
 # Not a part of GPT-2: this sets what Ctrl-C does, and reports a missing package in one line. So it
-# comes before the other imports. (With `python -P`, Python would not find the files beside this
-# one: hence the line with sys.path.)
+# comes before the other imports. (sys.path: `python -P` would not find the files beside this one.)
 if __name__ == "__main__":
     import os
     import sys
@@ -92,13 +85,12 @@ def gelu(x):
     """Gaussian error linear unit (GELU), used between the two linear layers of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
-    back. The curve bends near 0, and this bend is the point of gelu. If the curve were a straight
-    line, the two linear layers could be merged into one, and the mlp could do no more than that.
+    back. If the curve were a straight line, the two linear layers could be merged into one.
 
     The idea is to multiply x by the probability that a random number from the standard normal
     (Gaussian) distribution is below x. This formula comes close: x / (1 + e^(-2z)), with z =
-    sqrt(2/pi) (x + 0.044715 x^3). It is the same as 0.5 x (1 + tanh(z)) in Hendrycks and Gimpel,
-    arXiv 1606.08415, but faster in NumPy.
+    sqrt(2/pi) (x + 0.044715 x^3). It equals 0.5 x (1 + tanh(z)) in Hendrycks and Gimpel, arXiv
+    1606.08415, but is faster in NumPy.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -141,8 +133,7 @@ def linear(x, w, b=0.0):
     n_in, n_out = w.shape
     n_vectors = x.size // n_in
     # For speed only: to multiply many vectors at once, NumPy first makes a rearranged copy of w.
-    # For 3 vectors or fewer, this copy costs more than it saves. So @ is made to multiply them one
-    # by one, each as a matrix with one row.
+    # For 3 vectors or fewer, this costs more than it saves: so @ gets each as a matrix of one row.
     vectors = x.reshape(n_vectors, 1, n_in) if n_vectors <= 3 else x.reshape(n_vectors, n_in)
     y = vectors @ w
     y += b
@@ -171,34 +162,30 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
         value   what this token hands over to a token that finds it
 
     The dot product of a query and a key is a score: how well the two match. Softmax turns the
-    scores of one query into shares, here called attention weights. The token that the query belongs
-    to receives the sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1,
-    that is 0.9 of the first value plus 0.1 of the second.
+    scores of one query into shares, here called attention weights. The query's token receives the
+    sum of all values, each multiplied by its weight. With the weights 0.9 and 0.1, that is 0.9 of
+    the first value plus 0.1 of the second.
 
-    H heads do this side by side, so that each can look for something different. A token has a
-    separate query, key and value in each head, D numbers each. c_attn makes all of them at once,
-    from the token's whole vector: 3 * H * D = 3C numbers, which are then cut up. At the end c_proj
-    mixes what the heads found into one vector. (Not the c_proj of the mlp: each part has its own.)
+    H heads do this side by side, so that each can look for something different. A token has its own
+    query, key and value in each head, D numbers each. c_attn makes all of them at once, from the
+    token's whole vector: 3 * H * D = 3C numbers. In the end, c_proj mixes what the heads found into
+    one vector. (The mlp has another c_proj.)
 
-    The keys and values of tokens from earlier calls are not computed again. They are kept in the KV
-    cache, and the queries of the T new tokens are compared with the keys of all S tokens. (`gpt2`,
-    below, explains why the keys and values in the cache stay right.)
+    The keys and values of tokens from earlier calls are kept in the KV cache. The queries of the T
+    new tokens are compared with the keys of all S tokens. (`gpt2` explains why this is right.)
 
-    mask: float32 [T, S], one row for each new token. A row has 0 in the columns of the tokens that
-    the new token may look at, and -inf in the columns of tokens that come after it in the text.
-    Softmax turns -inf into the weight 0. The mask is the same for all samples and heads.
-    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. Along the
-    axis S, the last T places are still free, for the new tokens. layer_kv is a view: what is
-    written into it is written into the cache.
+    mask: float32 [T, S], the same for all samples and heads. A new token's row has 0 for the tokens
+    that it may look at, and -inf for later tokens. Softmax turns -inf into the weight 0.
+    layer_kv: this layer's part of the cache, float32 [2, B, H, S, D]: keys, then values. It is a
+    view: what is written into its last T places, for the new tokens, is written into the cache.
     """
     B, T, C = x.shape
     D = C // n_head
 
-    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C
-    # numbers, the first D belong to the first head, the next D to the second, and so on. So the
-    # last axis, 3C, is reshaped to three axes: 3, H and D. A transpose then moves the axis of
-    # length 3 to the front, to be unpacked into q, k and v, and T and D to the end, because @
-    # multiplies the matrices in the last two axes: one product for each sample and head.
+    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C, the
+    # first D belong to the first head, the next D to the second, and so on. So the axis 3C is cut
+    # into three: 3, H and D. A transpose then moves 3 to the front, to be unpacked into q, k and v,
+    # and T and D to the end, because @ multiplies the matrices in the last two axes.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -206,15 +193,13 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
 
-    # A score is a sum of D products. If these products were independent, with mean 0 and variance
-    # 1, their variances would add up: the score would have the variance D, here 64, and the
-    # standard deviation sqrt(D), here 8. Scores would often lie 8 apart, and if one score is 8
-    # higher than another, its weight is about 3,000 times as large (e^8). Nearly all weight would
-    # go to the best match, and the token could not combine what several others hand over. Divided
-    # by sqrt(D), the scores would have the variance 1.
-    # For speed only: we divide the query, not its scores. The result is the same, and in a long
-    # text this is less work, because a query has D numbers but S scores. np.sqrt(D) would be a
-    # float64 number, and NumPy 2 would go on in float64. math.sqrt leaves q in float32.
+    # A score is a sum of D products. If these were independent, with mean 0 and variance 1, their
+    # variances would add up to D, here 64, and the score's standard deviation would be sqrt(D),
+    # here 8. If one score is 8 higher than another, its weight is about 3,000 times as large (e^8).
+    # So the best match would often get nearly all weight, and other tokens could not contribute.
+    # Divided by sqrt(D), the scores would have the variance 1.
+    # For speed only: the query has D numbers, but often more than D scores, so we divide the query.
+    # And by math.sqrt(D), because NumPy 2 would go on in float64 after a division by np.sqrt(D).
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -230,13 +215,11 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 def block(x, layer, n_head, mask, layer_kv):
     """One layer: x plus what attention and then the mlp add to it, [B, T, C].
 
-    layer: the parameters of this layer, a dict with ln_1, attn, ln_2 and mlp. The other arguments
-    are those of `attention`.
+    layer: this layer's parameters, a dict with ln_1, attn, ln_2 and mlp. The rest: see `attention`.
 
     x is called the residual stream. It begins as token embedding plus position embedding and runs
     through all layers. Only attention and the mlp write to it, and they write by adding. So what
-    one layer has written is there for all later layers to read. (In the code, each sum is a new
-    array: with_attn, below, is the residual stream after attention.)
+    one layer has written is there for all later layers to read. (with_attn is x after attention.)
 
     Attention and the mlp do not read x itself. They read a copy that has been through a layer norm
     (this is called pre-norm). The numbers in x may get larger with every layer that adds to them,
@@ -264,23 +247,20 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     earlier one: later caches use the same array, and this call would overwrite what they hold.)
     Returns (logits, cache). logits: float32 [B, V]. Softmax turns them into probabilities. cache:
     (kv, S), the keys and values of all layers, and the number of tokens that they belong to.
-    Raises IndexError if S exceeds n_ctx: wpe has a vector for each of n_ctx = 1,024 positions, and
-    none beyond.
+    Raises IndexError if S exceeds n_ctx: wpe has vectors for n_ctx = 1,024 positions only.
 
     What the cache saves: without it, the whole text would go through all layers again for each new
-    token. With it, only the new token does. One more token then costs three things. First, nearly
-    all parameters are read from main memory: 124 million numbers of 4 bytes, 0.5 GB, are too many
-    for the processor's own fast memory. Second, the new token's own calculations, which take less
-    time than this reading. Third, in every head of every layer, the token's query is compared with
-    S keys, and S values are added up. Only this takes longer as the text grows, and S never exceeds
-    n_ctx.
+    token. With it, only the new token does. This costs three things. First, nearly all parameters
+    are read from main memory: 124 million numbers of 4 bytes, 0.5 GB, do not fit in the processor's
+    own fast memory. Second, the token's own calculations, which take less time than this reading.
+    Third, in every head of every layer, its query is compared with S keys, and S values are added
+    up. Only this takes longer as the text grows, and S never exceeds n_ctx.
 
-    Why the cache is right: in every layer, a token's key and value are made from the vector that
-    the token has there. This vector depends on the token itself and on those before it, but never
-    on a later token, because the mask hides later tokens. So the token's key and value stay the
-    same when tokens are added. Five tokens in one call give the same logits as three and then two,
-    up to rounding. (Queries are not kept: a token's query is used only in the call in which the
-    token is new.)
+    Why the cache is right: in every layer, a token's key and value are made from the vector it has
+    there. This vector depends on the token itself and on those before it, never on later tokens,
+    which the mask hides. So its key and value stay the same when tokens are added. Five tokens in
+    one call give the same logits as three and then two, up to rounding. (Queries are not kept: a
+    token's query is used only in the call in which the token is new.)
     """
     B, T = inputs.shape
     C = wte.shape[1]
@@ -290,23 +270,20 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     S = n_past + T
     kv = with_room(kv, n_past, S, B)  # float32 [L, 2, B, H, places, D], with S places or more
 
-    # The causal mask ("causal": nothing depends on what comes later). At the end of this function,
-    # only the last token's vector is used, and the last token may look at all others. So why hide
-    # anything from the earlier tokens? Because the last token reads their keys and values. From the
-    # second layer on, these keys and values depend on what the earlier tokens saw.
-    #
-    # If the earlier tokens saw later ones, two things would go wrong. First, their vectors would be
-    # of a kind that the model never met in training. In training, it guessed the next token at
-    # every position of a text at once. A token that looked ahead would have seen the answer, so no
-    # token was allowed to. Second, their vectors would change with each token that is added, so
-    # beyond the first layer nothing could be cached.
+    # The causal mask ("causal": nothing depends on what comes later). In the end, only the last
+    # token's vector is used, and the last token may look at all others. So why hide anything from
+    # the earlier ones? Because the last token reads their keys and values, and from the second
+    # layer on, these depend on what the earlier tokens saw. If they saw later tokens, two things
+    # would go wrong. First, the model never met such vectors in training. There it guessed the next
+    # token at every position of a text at once, so no token was allowed to look ahead: it would
+    # have seen the answer. Second, the vectors of earlier tokens would change with each token that
+    # is added, so beyond the first layer nothing could be cached.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
 
-    # The token embedding is the same wherever the token stands. The position embedding tells the
-    # layers where it stands. Order comes in only here and through the mask, which lets a token see
-    # itself and earlier tokens, but no later ones.
+    # The token embedding is the same wherever the token stands. The position embedding says where
+    # it stands. Order comes in only here and through the mask, which hides later tokens.
     token_embeddings = wte[inputs]                             # [B, T, C]
     position_embeddings = wpe[positions]                       # [T, C]
     x = token_embeddings + position_embeddings                 # [B, T, C]
@@ -314,13 +291,11 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     for layer, layer_kv in zip(blocks, in_use):
         x = block(x, layer, n_head, mask, layer_kv)            # [B, T, C]
 
-    # The only unknown token is the one after the last, so from here on only the last vector is
-    # used. (At all other positions, the next token is known already. Logits there would be a waste:
-    # V * C = 39 million multiplications for each token, added to 85 million in the layers.)
-    #
-    # A token's score is the dot product of this vector, after a last norm, with the token's
-    # embedding: the better they match, the higher the score. So wte is used twice: to read tokens,
-    # and to predict them. This is called weight tying.
+    # Only the token after the last is unknown, so only the last vector is used from here on. (For
+    # each other position, logits would be a waste of V * C = 39 million multiplications.) The score
+    # of a token of the vocabulary is the dot product of this vector, after a last norm, with the
+    # token's embedding: the better they match, the higher the score. So wte is used twice: to read
+    # tokens, and to predict them. This is called weight tying.
     last = x[:, -1]                                            # [B, C]
     normed = layer_norm(last, **ln_f)                          # [B, C]
     logits = linear(normed, wte.T)                             # [B, V]
@@ -330,10 +305,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 def with_room(kv, n_past, S, B):
     """The array kv itself if it has room for S tokens of B samples, else a larger copy of it.
 
-    kv: float32 [L, 2, 1 or B, H, places, D], of which the first n_past places are in use. An array
-    cannot grow, so the number of places is rounded up to a multiple of 256: a copy is then needed
-    only once every 256 tokens. If kv has one sample, it is copied for each of the B samples, so
-    that a prompt they share is computed only once.
+    kv: float32 [L, 2, 1 or B, H, places, D], the first n_past places in use. An array cannot grow,
+    so the number of places is rounded up to a multiple of 256: a copy is then needed only once
+    every 256 tokens. If kv holds one sample, the shared prompt, each of the B samples gets a copy.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -348,34 +322,28 @@ def with_room(kv, n_past, S, B):
 #
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
 # fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
-# probabilities that softmax makes from the logits. Before the draw, temperature, top-k and top-p
-# may change these probabilities, by changing the logits. Each has a function below, which takes the
-# logits of one sample, [V], and returns new ones. A token that may no longer be picked has the
-# logit -inf, which softmax turns into the probability 0.
+# probabilities that softmax makes from the logits. Temperature, top-k and top-p change the logits
+# before the draw. Each has a function below, which takes the logits of one sample, [V], and returns
+# new ones. A token that may no longer be picked has the logit -inf: so its probability is 0.
 
 
 def scale_by_temperature(logits, temperature):
     """Logits shifted so that the largest is 0, then divided by temperature, float64 [V].
 
-    Temperatures below 1 make likely tokens likelier. Above 1, probabilities get closer together.
-    Of two tokens with the logits 2 and 1, the first has the probability 73% at temperature 1, 88%
-    at temperature 0.5, and 62% at temperature 2.
+    Below 1, likely tokens become likelier. Above 1, probabilities get closer together. Of two
+    tokens with the logits 2 and 1, the first has 73% at temperature 1, 88% at 0.5, and 62% at 2.
     """
     # Divided by a tiny temperature, several logits could become infinity, and softmax could not
-    # tell them apart. So the largest logit is subtracted from all of them first. (As in softmax,
-    # this changes no probability.) The largest is now 0, and stays 0 when it is divided. The others
-    # are negative, and at worst become -inf. (NumPy would turn the temperature into float32, like
-    # the logits, and a tiny one would become 0. So the logits are made float64.)
+    # tell them apart. So the largest logit is subtracted first. (As in softmax, this changes no
+    # probability.) It is now 0, and stays 0 when it is divided. The others at worst become -inf.
+    # (In float32, the type of the logits, a tiny temperature would become 0: hence float64.)
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
 
 
 def ranked(logits):
-    """The ids that may still be picked, the likeliest first: int [K].
-
-    Where logits are equal, the lower id comes first.
-    """
+    """The ids that may still be picked, likeliest first (if equal, the lower id first): int [K]."""
     ids = np.flatnonzero(logits > -np.inf)               # [K]
     order = np.argsort(-logits[ids], kind="stable")      # [K]
     return ids[order]                                    # [K]
@@ -402,11 +370,10 @@ def keep_top_k(logits, k):
 def keep_top_p(logits, p):
     """Top-p (nucleus sampling): the logits of the likeliest tokens, the others set to -inf, [V].
 
-    Tokens are kept, from the likeliest on, until their probabilities add up to p or more. p is
-    above 0 and at most 1. Of the probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5
-    alone does not reach 0.7, but 0.5 + 0.3 does. The likeliest token is always kept. p = 1 keeps
-    all. Top-p is from Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own script stops before
-    the sum goes beyond p: in this example, it keeps only the first token.)
+    Tokens are kept, from the likeliest on, until their probabilities add up to p or more. Of the
+    probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach 0.7, but
+    0.5 + 0.3 does. p = 1 keeps all. From Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
+    script stops before the sum goes beyond p: here, it would keep only the first token.)
     """
     if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits
@@ -422,10 +389,9 @@ def sample(logits, rng, temperature, top_k, top_p):
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
-    Temperature first, then top-k, then top-p: this is OpenAI's order. Top-p comes last because it
-    adds up probabilities, which temperature and top-k change. If it came first, it would choose its
-    tokens by probabilities that no longer hold when we draw. (Temperature and top-k could be
-    swapped: the k likeliest tokens are the same at any temperature.)
+    Temperature, top-k, top-p is OpenAI's order. Top-p comes last because it adds up probabilities,
+    which the other two change. If it came first, its probabilities would no longer hold when we
+    draw. (The other two could be swapped: the k likeliest are the same at any temperature.)
     """
     if temperature == 0:
         return logits.argmax()
@@ -433,10 +399,9 @@ def sample(logits, rng, temperature, top_k, top_p):
     within_k = keep_top_k(tempered, top_k)                # [V]
     within_p = keep_top_p(within_k, top_p)                # [V]
 
-    # The Gumbel-max trick draws with the softmax probabilities: add to each logit a random number
-    # of its own, -log(-log(u)) with u uniform between 0 and 1, and take the token with the largest
-    # sum. It can be proved (not here) that each token wins with its softmax probability. rng.choice
-    # would do as well, but here a debugger shows whether a token won by a high logit or by luck.
+    # The Gumbel-max trick: add to each logit a random number of its own, -log(-log(u)) with u
+    # uniform between 0 and 1, and take the largest sum. Each token then wins with its softmax
+    # probability (proved elsewhere), and a debugger shows whether it won by its logit or by luck.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -445,9 +410,8 @@ def sample(logits, rng, temperature, top_k, top_p):
 
 # ---- Generating ----------------------------------------------------------------------------
 
-# For speed only: a long prompt goes through the model in pieces of this many tokens. The queries of
-# a piece meet only the keys up to its end, so many scores that the mask would hide are never
-# computed, and its arrays are small enough for the processor's own fast memory.
+# For speed only: a long prompt is given to `gpt2` in pieces of this many tokens. A piece is not
+# compared with keys that come after it, and its arrays fit in the processor's own fast memory.
 CHUNK = 256
 
 
@@ -457,26 +421,21 @@ def generate(
 ):
     """Continues a prompt token by token. Yields int [B], the next id of each sample.
 
-    inputs: the prompt, a list of 1 to n_ctx ids.
-    params: the parameters, a dict with wte, wpe, blocks and ln_f. n_head: the number of heads.
+    inputs: the prompt, a list of 1 to n_ctx ids. params: a dict with wte, wpe, blocks and ln_f.
     rngs: a list of B random generators (numpy.random.Generator), one for each sample. None: B is 1.
-    temperature, top_k, top_p: see `sample`. With the defaults, the likeliest token is always taken,
-    so that the same call always makes the same text.
+    temperature, top_k, top_p: see `sample`. By default, the likeliest token is always taken.
     stop_id: the id of the token that marks the end of a text. Once a sample has drawn it, only
-    stop_id is yielded for this sample. When every sample has drawn it, generating ends. None:
-    nothing ends a text early.
+    stop_id is yielded for it. When all have drawn it, generating ends. None: nothing ends early.
     Raises ValueError if an argument is out of range, or if the logits are not finite.
 
     All samples continue the same prompt. So the prompt goes through the model once, as one sample,
     and only then does each sample get its own copy of the cache.
 
-    The model cannot look at more than n_ctx tokens, because wpe has no vectors for more positions.
-    So when a text outgrows n_ctx, its last n_ctx // 2 tokens become a new prompt, with no cache. It
-    would not be enough to drop the oldest token. All others would then stand one position earlier,
-    and their keys and values in the cache would be wrong, as they were computed for the old
-    positions. Half is a compromise: if more tokens were kept, the positions would run out again
-    sooner, and a new prompt would be computed more often. If fewer were kept, the model would know
-    less of its own text.
+    The model cannot look at more than n_ctx tokens: wpe has no vectors for more positions. So when
+    a text outgrows n_ctx, its last n_ctx // 2 tokens become a new prompt, with no cache. It would
+    not be enough to drop the oldest token: all others would stand one position earlier, but their
+    keys and values in the cache were computed for the old positions. Half is a compromise: with
+    more, there would be a new prompt more often; with fewer, the model would know less of its text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
@@ -522,12 +481,10 @@ def main(
 ):
     """Prints continuations of a prompt. `python gpt2.py --help` explains the options.
 
-    The command line gives every option as text. From Python, options may also be numbers.
-    Raises ValueError if an option is wrong or a file of the model is damaged, and OSError if a
-    file cannot be read or downloaded.
+    Options may be text, as on the command line, or numbers. Raises ValueError if one is wrong or a
+    file of the model is damaged, and OSError if a file cannot be read or downloaded.
     """
-    # These modules are not about GPT-2 itself. They are imported here, so that `import gpt2` needs
-    # no package but NumPy.
+    # Not about GPT-2 itself. Imported here, so that `import gpt2` needs no package but NumPy.
     import cli
     import model_names
     import printing
@@ -536,14 +493,11 @@ def main(
 
     # Wrong options are refused before anything slow starts.
     n_tokens_to_generate = checks.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=0)
-    temperature = checks.number("temperature", temperature)
-    top_k = checks.integer("top_k", top_k, lowest=0)
-    top_p = checks.fraction("top_p", top_p)
+    temperature, top_k, top_p = checks.sampling_options(temperature, top_k, top_p)
     nsamples = checks.integer("nsamples", nsamples, lowest=1)
     batch_size = min(nsamples, 8) if batch_size is None else batch_size
     batch_size = checks.integer("batch_size", batch_size, lowest=1)
-    if seed is not None:
-        seed = checks.integer("seed", seed, lowest=0)
+    seed = None if seed is None else checks.integer("seed", seed, lowest=0)
     models_dir = model_names.MODELS_DIR if models_dir is None else models_dir
     model_names.check_model_size(model_size, models_dir)
     prompt = prompts.read_prompt(prompt)  # returns None if the user should be asked, see below
@@ -582,10 +536,7 @@ if __name__ == "__main__":
     cli.run(main)
 
 # The tool uv reads what follows: the packages that `uv run gpt2.py "..."` needs.
-#
 # /// script
 # requires-python = ">=3.10"
-# dependencies = [
-#     "numpy>=1.26", "regex>=2023.12.25", "requests>=2.31", "tqdm>=4.66", "fire>=0.7",
-# ]
+# dependencies = ["numpy>=1.26", "regex>=2023.12.25", "requests>=2.31", "tqdm>=4.66", "fire>=0.7"]
 # ///

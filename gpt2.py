@@ -49,7 +49,7 @@ at the end of a docstring's first sentence is that of the result. The letters me
     K  tokens that may still be picked, see Sampling
     C  numbers in a token's vector (n_embd): 768
     H  heads (n_head), see `attention`: 12
-    D  numbers in a query, key or value of one head, C / H: 64
+    D  numbers in a vector of one head, C / H: 64
     L  layers (n_layer): 12
     ...  any number of axes before those that are named
 
@@ -62,7 +62,7 @@ The functions come smallest part first. Remarks that begin with "For speed only"
 """
 
 # Not a part of GPT-2: this sets what Ctrl-C does, and reports a missing package in one line. So it
-# comes before the other imports. (sys.path: `python -P` would not find the files beside this one.)
+# comes before the other imports. (sys.path.insert: Python must find the files beside this one.)
 if __name__ == "__main__":
     import os
     import sys
@@ -85,12 +85,12 @@ def gelu(x):
     """Gaussian error linear unit (GELU), used between the two linear layers of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
-    back. If the curve were a straight line, the two linear layers could be merged into one.
+    back. If the curve were a straight line, the two linear layers could be merged into one, as
+    (x @ w1) @ w2 equals x @ (w1 @ w2).
 
-    The idea is to multiply x by the probability that a random number from the standard normal
-    (Gaussian) distribution is below x. This formula comes close: x / (1 + e^(-2z)), with z =
-    sqrt(2/pi) (x + 0.044715 x^3). It equals 0.5 x (1 + tanh(z)) in Hendrycks and Gimpel, arXiv
-    1606.08415, but is faster in NumPy.
+    GELU multiplies x by the probability that a standard normal (Gaussian) random number is below
+    x. A close formula is x / (1 + e^(-2z)), with z = sqrt(2/pi) (x + 0.044715 x^3). It equals
+    0.5 x (1 + tanh(z)) in Hendrycks and Gimpel, arXiv 1606.08415, but is faster in NumPy.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -183,9 +183,9 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     D = C // n_head
 
     # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C, the
-    # first D belong to the first head, the next D to the second, and so on. So the axis 3C is cut
-    # into three: 3, H and D. A transpose then moves 3 to the front, to be unpacked into q, k and v,
-    # and T and D to the end, because @ multiplies the matrices in the last two axes.
+    # first D belong to the first head, the next D to the second, and so on. So the axis of length
+    # 3C is cut into three axes: 3, H, D. A transpose makes [3, B, H, T, D] of the result, with the
+    # 3 in front, to be unpacked into q, k and v, and T and D at the end, where @ needs them.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -244,17 +244,17 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     wte, wpe, blocks, ln_f: the parameters, as in the dict that utils.load_params returns: the
     tables of token and of position embeddings, a list with a dict for each layer, the last norm.
     cache: None at the start of a text; after that, the cache that the last call returned. (Never an
-    earlier one: later caches use the same array, and this call would overwrite what they hold.)
+    earlier one: the caches of a text can share one array, and this call writes into it.)
     Returns (logits, cache). logits: float32 [B, V]. Softmax turns them into probabilities. cache:
     (kv, S), the keys and values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has vectors for n_ctx = 1,024 positions only.
 
     What the cache saves: without it, the whole text would go through all layers again for each new
-    token. With it, only the new token does. This costs three things. First, nearly all parameters
-    are read from main memory: 124 million numbers of 4 bytes, 0.5 GB, do not fit in the processor's
-    own fast memory. Second, the token's own calculations, which take less time than this reading.
-    Third, in every head of every layer, its query is compared with S keys, and S values are added
-    up. Only this takes longer as the text grows, and S never exceeds n_ctx.
+    token. With it, only the new token does. One more token then costs three things. First, nearly
+    all parameters are read from main memory: 124 million numbers of 4 bytes, 0.5 GB, do not fit in
+    the processor's own fast memory. Second, the token's own calculations, which take less time than
+    this reading. Third, in every head of every layer, its query is compared with S keys, and S
+    values are added up. Only this takes longer as the text grows, and S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector it has
     there. This vector depends on the token itself and on those before it, never on later tokens,
@@ -274,10 +274,10 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # token's vector is used, and the last token may look at all others. So why hide anything from
     # the earlier ones? Because the last token reads their keys and values, and from the second
     # layer on, these depend on what the earlier tokens saw. If they saw later tokens, two things
-    # would go wrong. First, the model never met such vectors in training. There it guessed the next
-    # token at every position of a text at once, so no token was allowed to look ahead: it would
-    # have seen the answer. Second, the vectors of earlier tokens would change with each token that
-    # is added, so beyond the first layer nothing could be cached.
+    # would go wrong. First, the model never met such vectors. In training, it guessed the next
+    # token at every position of a text at once, and no token was allowed to see the one to be
+    # guessed. Second, the vectors of earlier tokens would change with each token that is added, so
+    # beyond the first layer nothing could be cached.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
@@ -400,8 +400,8 @@ def sample(logits, rng, temperature, top_k, top_p):
     within_p = keep_top_p(within_k, top_p)                # [V]
 
     # The Gumbel-max trick: add to each logit a random number of its own, -log(-log(u)) with u
-    # uniform between 0 and 1, and take the largest sum. Each token then wins with its softmax
-    # probability (proved elsewhere), and a debugger shows whether it won by its logit or by luck.
+    # uniform between 0 and 1, and take the token with the largest sum. Each token then wins with
+    # its softmax probability (proved elsewhere). In a debugger, `noise` shows how lucky each was.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -443,7 +443,7 @@ def generate(
     checks.check_generate(inputs, n_vocab, n_ctx, n_tokens_to_generate, temperature, top_k, top_p)
     stop_id = -1 if stop_id is None else stop_id  # no token has the id -1
     ended = np.zeros(B, dtype=bool)                                   # [B]
-    window = np.tile(inputs, (B, 1))   # a row of ids for each sample: its text, cut at n_ctx
+    window = np.tile(inputs, (B, 1))   # a row of ids for each sample: its text, or the end of it
     new_ids, cache = window[:1], None  # the prompt is the same for all, so one row is enough
 
     for _ in range(n_tokens_to_generate):
@@ -513,8 +513,8 @@ def main(
 
     def answer(ids):
         """Prints the samples that continue one prompt."""
-        # From one seed comes a fixed series of seeds, and each call of spawn takes the next B of
-        # them. So sample number 5 always gets the fifth seed, whatever the batch size is.
+        # From one seed, SeedSequence makes a fixed series of seeds. Each call of spawn takes the
+        # next B of them, so sample 5 always gets the fifth seed, whatever the batch size is.
         seeds = np.random.SeedSequence(cli.choose_seed(seed, temperature))
         for first in range(0, nsamples, batch_size):
             B = min(batch_size, nsamples - first)

@@ -273,7 +273,8 @@ def main(
             f"the prompt has {n_ids} tokens, but a page can show at most {MAX_TOKENS}: shorten it"
         )
     n_ids = len(prompts.encode_prompt(prompt, encoder, hparams["n_ctx"]))
-    if given_temperature == 0:  # these have no effect, but only those that were asked for are worth a note
+    if given_temperature == 0:
+        # These have no effect, but only those that were asked for are worth a note.
         asked_k = 0 if given_k == TOP_K else given_k
         asked_p = 1 if given_p == TOP_P else given_p
         cli.note_no_effect(0, asked_k, asked_p, 1, None if given_seed == SEED else given_seed)

@@ -3,7 +3,7 @@
     python gpt2.py "Alan Turing theorized that computers would one day become"
 
 GPT-2 is a language model. It reads a text and gives every possible next token a probability. To
-write, we pick one of the likely tokens, append it to the text, and ask again.
+write, we pick the likeliest token, or one of the likely ones, append it to the text, and ask again.
 
 A token is a piece of text: a word with the space before it, a part of a word, a number, or a
 punctuation mark. The tokenizer in encoder.py cuts a text into tokens. GPT-2's vocabulary is a list
@@ -40,7 +40,8 @@ The function `gpt2` is first called with the prompt, the text to be continued (i
 long), then once for each new token. What it needs from earlier tokens is kept in a cache.
 
 A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. A shape
-at the end of a docstring's first sentence is that of the result. The letters mean:
+at the end of a docstring's first sentence is that of the result. Arrays hold float32 numbers (4
+bytes, about 7 digits), or float64 (8 bytes, about 16 digits) where this is said. The letters mean:
 
     B  samples: texts that are written side by side, as a batch
     T  tokens of each sample that are given to `gpt2` in one call
@@ -53,16 +54,17 @@ at the end of a docstring's first sentence is that of the result. The letters me
     L  layers (n_layer): 12
     ...  any number of axes before those that are named
 
-Parameters have OpenAI's names; weights.py shows them all. Names with c_ are linear layers: dicts
-with a matrix w and a vector b, which turn a vector x into x @ w + b. (Each of the L layers contains
-four linear layers.) Names with ln_ are layer norms: dicts with two vectors, g and b. ln_1 stands
-before attention, ln_2 before the mlp, and ln_f (f for final) after all layers.
+Parameters have OpenAI's names; weights.py shows them all. A name with c_ is a linear layer: a dict
+with a matrix w and a vector b, which turn a vector x into x @ w + b. A name with ln_ is a layer
+norm: a dict with two vectors, g and b. Both are small parts of a layer: each of the L layers has
+four linear layers and two layer norms, ln_1 before attention and ln_2 before the mlp. One more
+layer norm, ln_f (f for final), stands after all layers.
 
 The functions come smallest part first. Remarks that begin with "For speed only" may be skipped.
 """
 
-# Not a part of GPT-2: this sets what Ctrl-C does, and reports a missing package in one line. So it
-# comes before the other imports. (sys.path.insert: Python must find the files beside this one.)
+# Not a part of GPT-2: this sets what Ctrl-C does, and if NumPy is missing, says so in one line. So
+# it runs before NumPy is imported. (sys.path.insert: Python must find the files beside this one.)
 if __name__ == "__main__":
     import os
     import sys
@@ -85,8 +87,8 @@ def gelu(x):
     """Gaussian error linear unit (GELU), used between the two linear layers of the mlp below.
 
     gelu(3) is 2.996, and gelu(-3) is -0.004: large positive numbers pass, negative ones are held
-    back. If the curve were a straight line, the two linear layers could be merged into one, as
-    (x @ w1) @ w2 equals x @ (w1 @ w2).
+    back. So the graph of gelu bends near 0, and this bend is why gelu is there. Without gelu, the
+    two linear layers would do no more than a single one: (x @ w1) @ w2 equals x @ (w1 @ w2).
 
     GELU multiplies x by the probability that a standard normal (Gaussian) random number is below
     x. A close formula is x / (1 + e^(-2z)), with z = sqrt(2/pi) (x + 0.044715 x^3). It equals
@@ -182,10 +184,10 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     B, T, C = x.shape
     D = C // n_head
 
-    # Of the 3C numbers, the first C are queries, the next C keys, the last C values. Of each C, the
-    # first D belong to the first head, the next D to the second, and so on. So the axis of length
-    # 3C is cut into three axes: 3, H, D. A transpose makes [3, B, H, T, D] of the result, with the
-    # 3 in front, to be unpacked into q, k and v, and T and D at the end, where @ needs them.
+    # Of a token's 3C numbers, the first C are queries, the next C keys, the last C values. Of each
+    # C, the first D are for the first head, the next D for the second, and so on. So reshape cuts
+    # the axis of length 3C into three axes: 3, H, D. transpose puts the axes in the order 3, B, H,
+    # T, D: the 3 first, to unpack q, k and v, and T and D last, as @ multiplies the last two axes.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
     q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
@@ -197,9 +199,9 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     # variances would add up to D, here 64, and the score's standard deviation would be sqrt(D),
     # here 8. If one score is 8 higher than another, its weight is about 3,000 times as large (e^8).
     # So the best match would often get nearly all weight, and other tokens could not contribute.
-    # Divided by sqrt(D), the scores would have the variance 1.
-    # For speed only: the query has D numbers, but often more than D scores, so we divide the query.
-    # And by math.sqrt(D), because NumPy 2 would go on in float64 after a division by np.sqrt(D).
+    # Divided by sqrt(D), the scores would have variance 1. Dividing the query divides its scores.
+    # For speed only: a query often has more than D scores, so this is less work. And math.sqrt is
+    # used because after a division by np.sqrt(D), NumPy 2 would go on in float64.
     scaled_q = q / math.sqrt(D)                  # [B, H, T, D]
     scores = scaled_q @ keys.swapaxes(-2, -1)    # [B, H, T, S]
     masked = scores + mask                       # [B, H, T, S]
@@ -243,18 +245,18 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     inputs: int [B, T], the ids of the new tokens: those that are not in the cache yet.
     wte, wpe, blocks, ln_f: the parameters, as in the dict that utils.load_params returns: the
     tables of token and of position embeddings, a list with a dict for each layer, the last norm.
-    cache: None at the start of a text; after that, the cache that the last call returned. (Never an
-    earlier one: the caches of a text can share one array, and this call writes into it.)
+    cache: None at the start of a text; after that, the cache that the last call returned. Never use
+    a cache twice: the call writes into its array.
     Returns (logits, cache). logits: float32 [B, V]. Softmax turns them into probabilities. cache:
     (kv, S), the keys and values of all layers, and the number of tokens that they belong to.
     Raises IndexError if S exceeds n_ctx: wpe has vectors for n_ctx = 1,024 positions only.
 
     What the cache saves: without it, the whole text would go through all layers again for each new
-    token. With it, only the new token does. One more token then costs three things. First, nearly
-    all parameters are read from main memory: 124 million numbers of 4 bytes, 0.5 GB, do not fit in
-    the processor's own fast memory. Second, the token's own calculations, which take less time than
-    this reading. Third, in every head of every layer, its query is compared with S keys, and S
-    values are added up. Only this takes longer as the text grows, and S never exceeds n_ctx.
+    token. With it, only the new token does. What that still costs: nearly all parameters are read
+    from main memory (0.5 GB, as 124 million numbers of 4 bytes do not fit in the processor's own
+    fast memory). This takes longer than to calculate with them. In addition, in every head of every
+    layer, the new token's query meets S keys, and S values are added up. Only this part grows with
+    the text, and S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector it has
     there. This vector depends on the token itself and on those before it, never on later tokens,
@@ -264,7 +266,7 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     """
     B, T = inputs.shape
     C = wte.shape[1]
-    if cache is None:  # start with no places for keys and values; with_room, below, adds them
+    if cache is None:  # an array with 0 places for tokens; with_room, below, makes a larger one
         cache = (np.empty((len(blocks), 2, B, n_head, 0, C // n_head), dtype=np.float32), 0)
     kv, n_past = cache
     S = n_past + T
@@ -273,11 +275,12 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # The causal mask ("causal": nothing depends on what comes later). In the end, only the last
     # token's vector is used, and the last token may look at all others. So why hide anything from
     # the earlier ones? Because the last token reads their keys and values, and from the second
-    # layer on, these depend on what the earlier tokens saw. If they saw later tokens, two things
-    # would go wrong. First, the model never met such vectors. In training, it guessed the next
-    # token at every position of a text at once, and no token was allowed to see the one to be
-    # guessed. Second, the vectors of earlier tokens would change with each token that is added, so
-    # beyond the first layer nothing could be cached.
+    # layer on, these depend on what the earlier tokens saw.
+    #
+    # If the earlier tokens saw later ones, two things would go wrong. First, their vectors would be
+    # of a kind that the model never met: in training, it guessed the next token at every position
+    # of a text at once, and no token was allowed to see the one to be guessed. Second, they would
+    # change with each token that is added, so beyond the first layer nothing could be cached.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
@@ -305,9 +308,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 def with_room(kv, n_past, S, B):
     """The array kv itself if it has room for S tokens of B samples, else a larger copy of it.
 
-    kv: float32 [L, 2, 1 or B, H, places, D], the first n_past places in use. An array cannot grow,
-    so the number of places is rounded up to a multiple of 256: a copy is then needed only once
-    every 256 tokens. If kv holds one sample, the shared prompt, each of the B samples gets a copy.
+    kv: float32 [L, 2, B, H, places, D], the first n_past places in use. An array cannot grow, so
+    the number of places is rounded up to a multiple of 256: a copy is then needed only once every
+    256 tokens. After a prompt that B samples share, kv holds one sample, and is repeated B times.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -319,7 +322,7 @@ def with_room(kv, n_past, S, B):
 
 
 # ---- Sampling ------------------------------------------------------------------------------
-#
+
 # Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
 # fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
 # probabilities that softmax makes from the logits. Temperature, top-k and top-p change the logits
@@ -336,7 +339,7 @@ def scale_by_temperature(logits, temperature):
     # Divided by a tiny temperature, several logits could become infinity, and softmax could not
     # tell them apart. So the largest logit is subtracted first. (As in softmax, this changes no
     # probability.) It is now 0, and stays 0 when it is divided. The others at worst become -inf.
-    # (In float32, the type of the logits, a tiny temperature would become 0: hence float64.)
+    # Why float64? In float32, a temperature as small as 1e-50 would itself become 0.
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -399,9 +402,10 @@ def sample(logits, rng, temperature, top_k, top_p):
     within_k = keep_top_k(tempered, top_k)                # [V]
     within_p = keep_top_p(within_k, top_p)                # [V]
 
-    # The Gumbel-max trick: add to each logit a random number of its own, -log(-log(u)) with u
-    # uniform between 0 and 1, and take the token with the largest sum. Each token then wins with
-    # its softmax probability (proved elsewhere). In a debugger, `noise` shows how lucky each was.
+    # The draw: add to each logit a random number of its own, -log(-log(u)) with u uniform between 0
+    # and 1, and take the token with the largest sum. It can be proved (not here) that each token
+    # wins with its softmax probability. This is called the Gumbel-max trick. rng.choice would do as
+    # well, but here a debugger shows whether a token won by a high logit or by luck.
     ids = np.flatnonzero(within_p > -np.inf)              # [K]
     noise = -np.log(-np.log(rng.random(len(ids))))        # [K]
     noisy = within_p[ids] + noise                         # [K]
@@ -448,7 +452,6 @@ def generate(
 
     for _ in range(n_tokens_to_generate):
         for start in range(0, new_ids.shape[1], CHUNK):
-            # Only the logits of the last chunk are used.
             chunk = new_ids[:, start : start + CHUNK]                 # [1, T], later [B, T]
             with np.errstate(all="ignore"):  # some Macs warn for no reason, NumPy issue 28687
                 logits, cache = gpt2(chunk, **params, n_head=n_head, cache=cache)
@@ -458,7 +461,6 @@ def generate(
         # After the prompt, there is a single row of logits, from which all samples draw.
         by_sample = np.broadcast_to(logits, (B, n_vocab))             # [B, V]
         drawn = [sample(one, rng, temperature, top_k, top_p) for one, rng in zip(by_sample, rngs)]
-        # A sample that has ended still draws, but what it draws is replaced by stop_id.
         next_ids = np.where(ended, stop_id, drawn)                    # [B]
         yield next_ids
 
@@ -491,7 +493,6 @@ def main(
     import prompts
     import utils
 
-    # Wrong options are refused before anything slow starts.
     n_tokens_to_generate = checks.integer("n_tokens_to_generate", n_tokens_to_generate, lowest=0)
     temperature, top_k, top_p = checks.sampling_options(temperature, top_k, top_p)
     nsamples = checks.integer("nsamples", nsamples, lowest=1)
@@ -505,11 +506,10 @@ def main(
     # encoder: the tokenizer. hparams: the sizes of the model, such as n_ctx and n_head.
     encoder, hparams = utils.load_encoder_and_hparams(model_size, models_dir)
     n_ctx, n_head = hparams["n_ctx"], hparams["n_head"]
-    stop_id = prompts.end_of_text(encoder)
     ids = None if prompt is None else prompts.encode_prompt(prompt, encoder, n_ctx)
     cli.note_no_effect(temperature, top_k, top_p, nsamples, seed)
     params = utils.load_params(model_size, models_dir, hparams)
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "stop_id": stop_id}
+    sampling = dict(temperature=temperature, top_k=top_k, top_p=top_p, stop_id=encoder.end_of_text)
 
     def answer(ids):
         """Prints the samples that continue one prompt."""

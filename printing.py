@@ -7,7 +7,6 @@ import stat
 import sys
 
 import console
-import prompts
 
 
 def print_samples(steps, n_tokens, B, first, nsamples, encoder, n_prompt, n_ctx):
@@ -21,7 +20,7 @@ def print_samples(steps, n_tokens, B, first, nsamples, encoder, n_prompt, n_ctx)
         print_as_it_comes(steps, n_tokens, encoder, n_prompt, n_ctx)
         return
 
-    made, stop_id = [], prompts.end_of_text(encoder)
+    made, stop_id = [], encoder.end_of_text
     try:
         for next_ids in with_bar(steps, n_tokens):
             made.append(next_ids)
@@ -42,7 +41,7 @@ def print_as_it_comes(steps, n_tokens, encoder, n_prompt, n_ctx):
     # The bytes of one character may be spread over several tokens. They are held back until the
     # character is whole.
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    n_steps, stop_id = 0, prompts.end_of_text(encoder)
+    n_steps, stop_id = 0, encoder.end_of_text
     try:
         for [id] in steps:
             n_steps += 1

@@ -49,7 +49,7 @@ def encode_prompt(prompt, encoder, n_ctx):
             f"the prompt is {n_bytes:,} bytes long, but the model reads at most {n_ctx:,} tokens, "
             f"which are never more than {most:,} bytes: shorten it"
         )
-    ids = encoder.encode(prompt) or [end_of_text(encoder)]
+    ids = encoder.encode(prompt) or [encoder.end_of_text]
     if ids == [None]:
         raise CallError("this model has no token to begin a new text with: give a prompt")
     if len(ids) > n_ctx:
@@ -62,11 +62,6 @@ def encode_prompt(prompt, encoder, n_ctx):
             "that include the space before them"
         )
     return ids
-
-
-def end_of_text(encoder):
-    """The id of <|endoftext|>, the token between two texts of the training; None without one."""
-    return encoder.end_of_text
 
 
 # ---- From the command line and from standard input -----------------------------------------

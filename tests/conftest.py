@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,10 @@ import model_names
 import prompts
 
 ROOT = Path(__file__).parent.parent
+
+# A shell script starts what it runs in the background with Ctrl-C ignored, and every child inherits
+# this. The programs that the tests start have to react to Ctrl-C, also if the tests run that way.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHA256 = {
     "encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",

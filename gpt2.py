@@ -39,11 +39,11 @@ given here are those of OpenAI's smallest GPT-2, called 124M after its 124 milli
 The function `gpt2` is first called with the prompt, the text to be continued (in pieces if it is
 long), then once for each new token. What it needs from earlier tokens is kept in a cache.
 
-A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. A shape
-at the end of a docstring's first sentence is that of the result. Arrays hold float32 numbers (4
-bytes, about 7 digits), or float64 (8 bytes, about 16 digits) where this is said. The letters mean:
+A comment such as # [B, T, C] gives the shape of the array that its line makes or returns. If a
+docstring's first sentence ends with a shape, the result has this shape. Arrays hold float32 numbers
+(4 bytes, about 7 digits) or, where we say so, float64 (8 bytes, about 16 digits). The letters mean:
 
-    B  samples: texts that are written side by side, as a batch
+    B  texts that are written side by side, as a batch: each of them is called a sample
     T  tokens of each sample that are given to `gpt2` in one call
     S  tokens so far, from earlier calls and this one: at most 1,024, the context size (n_ctx)
     V  tokens in the vocabulary (n_vocab): 50,257

@@ -28,12 +28,12 @@ def chapter(run):
         ),
         prose(
             f"And when the text has filled all {run.hparams['n_ctx']:,} positions? There is no row "
-            "of wpe for one more token. Dropping the oldest token would not help: all other tokens "
-            "would then stand one position earlier, but the keys and values that were kept for "
-            "them were computed for their old positions. So the program begins again, with an "
-            "empty cache and with the last half of the text as a new prompt. If it kept more than "
-            "half, it would have to begin again sooner. If it kept less, the model would know less "
-            "of its own text."
+            "of wpe for one more token. Could the oldest token be dropped? Then all others would "
+            "stand one position earlier. But their keys and values in the cache were computed for "
+            "their old positions. They would all have to be computed again, for each new token. So "
+            "the program begins again with an empty cache, and with the last half of the text as "
+            "a new prompt. If it kept more than half, it would have to begin again sooner. If it "
+            "kept less, the model would know less of its own text."
         ),
     ]
     if not run.is_cached:
@@ -68,10 +68,11 @@ def chapter(run):
         ),
         sentences(
             "What does one more token cost, then? Besides the multiplications, every weight of "
-            "the model has to be fetched from memory (except most rows of wpe, the table of "
-            "positions). In a large model, this fetching takes most of the time of a step that "
-            "reads one token. It takes equally long in every such step. Only attention takes "
-            "longer as the text grows, because each new token looks at all those before it."
+            "the model has to be fetched from memory. (That includes all of wte, which the logits "
+            "need. But of wpe, the table of positions, only one row is needed.) In a large model, "
+            "this fetching takes most of the time of a step that reads one token. It takes equally "
+            "long in every such step. Only attention takes longer as the text grows, because each "
+            "new token looks at all those before it."
         ),
     ]
     head = ["", "first step", "second step", "second step, without cache"]

@@ -70,12 +70,14 @@ def chapter(run):
         ),
         prose(
             "How does a program draw so that each token comes as often as its probability says? "
-            "This program adds a random number, the *noise*, to the tempered logit of each token "
-            "that was kept, and takes the token with the largest sum. The noise is −log(−log(u)), "
-            "where u is a random number between 0 and 1, and log is the natural logarithm. It can "
-            "be proved (not here) that a token with the probability 30%, after top-p, then has "
-            "the largest sum in 30 of 100 cases. (This noise is known as Gumbel noise.) The seed "
-            "decides the noise: the same seed makes the same text."
+            "This program makes a random number, the *noise*, for each token that was kept, and "
+            "adds it to the token’s tempered logit. The token with the largest sum is taken. So a "
+            "likely token wins often, but not always. The noise is −log(−log(u)), where u is a "
+            "random number between 0 and 1, and log is the natural logarithm. Why just this "
+            "formula? With it, a token that has the probability 30% after top-p wins in 30 of 100 "
+            "cases on average. (This can be proved, but not here. The noise is known as Gumbel "
+            "noise.) So the draw needs only the logits: softmax does not have to turn them into "
+            "probabilities first. The seed decides the noise: the same seed makes the same text."
         ),
     ]
     surprise = min(drawings, key=lambda drawing: drawing.shares[drawing.drawn])

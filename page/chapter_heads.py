@@ -67,12 +67,12 @@ def chapter(run):
         ),
         prose(
             f"Why is the sum divided by √{D}? Some of the {D} products are positive and some "
-            "negative, so they partly cancel. By a rule of statistics, the sum of "
-            f"{D} random numbers is typically not {D} times as large as one of them, but only "
-            f"√{D} times, which is about {short(math.sqrt(D), 2)}. Without the division, scores "
-            "and the differences between them would be that much larger, and softmax would often "
-            "give nearly all of the attention weight to one token. Then a token could hardly "
-            "combine what several others hand over."
+            "negative, so they partly cancel when they are added up. If their signs were random, "
+            f"the sum would typically not be {D} times as large as one product, but only √{D} "
+            f"times, about {short(math.sqrt(D), 2)}. (This is a rule of statistics.) Without the "
+            "division, scores and the differences between them would be that much larger, and "
+            "softmax would often give nearly all of the attention weight to one token. Then a "
+            "token could hardly combine what several others hand over."
         ),
         prose(
             f"What all heads have gathered is put side by side, {n_head} × {D} = {C} numbers, and "

@@ -24,12 +24,12 @@ def chapter(run):
             f"list of {C} numbers, its *embedding*. The embeddings are the rows of a table named "
             "*wte*, and an id is the number of a row. A token’s embedding is the same wherever the "
             "token stands. But “the dog bites the man” has the same tokens as “the man bites the "
-            "dog”. In the next chapter, each token will gather something from the other tokens and "
-            "add it up, and a sum does not depend on the order. So each token’s vector itself has "
-            "to say where the token stands. For this, the model adds a second vector to it: a row "
-            "of a table named *wpe*, chosen by the token’s position. The table has "
-            f"{run.hparams['n_ctx']:,} rows, so the model can read no more tokens than that at a "
-            "time."
+            "dog”. In the next chapter, each token will gather something from itself and the "
+            "tokens before it, and add it up. A sum does not depend on the order of what is added. "
+            "So each token’s vector itself has to say where the token stands. For this, the model "
+            "adds a second vector to it: a row of a table named *wpe*, chosen by the token’s "
+            f"position. The table has {run.hparams['n_ctx']:,} rows, so the model can read no more "
+            "tokens than that at a time."
         ),
         prose(
             "Who filled in the tables? Nobody did: *training* found their numbers. The model was "

@@ -116,8 +116,9 @@ def findings(run):
     found.append(sentences(
         "The numbers in the last token’s vector get larger, as each layer adds to them: their size "
         f"(the root of the mean of their squares) goes from {short(sizes[0], 2)} to "
-        f"{short(sizes[-1], 2)}. (The sizes in the table below do not add "
-        "up, because the added numbers partly cancel.)"
+        f"{short(sizes[-1], 2)}. (The table below also gives the size of "
+        "what each layer added. These sizes do not add up to the size of the vector, because "
+        "positive and negative numbers partly cancel.)"
     ))
     return found + outlier(run)
 

@@ -56,9 +56,9 @@ docstring's first sentence ends with a shape, the result has this shape. Arrays 
 
 Parameters have OpenAI's names; weights.py shows them all. A name with c_ is a linear layer: a dict
 with a matrix w and a vector b, which turn a vector x into x @ w + b. A name with ln_ is a layer
-norm: a dict with two vectors, g and b. Both are small parts of a layer: each of the L layers has
-four linear layers and two layer norms, ln_1 before attention and ln_2 before the mlp. One more
-layer norm, ln_f (f for final), stands after all layers.
+norm: a dict with two vectors, g and b. Both are called layers, too, but they are small parts of
+the L layers: each of the L has four linear layers and two layer norms, ln_1 before attention and
+ln_2 before the mlp. One more layer norm, ln_f (f for final), stands after all L layers.
 
 The functions come smallest part first. Remarks that begin with "For speed only" may be skipped.
 """
@@ -91,8 +91,8 @@ def gelu(x):
     two linear layers would do no more than a single one: (x @ w1) @ w2 equals x @ (w1 @ w2).
 
     GELU multiplies x by the probability that a standard normal (Gaussian) random number is below
-    x. A close formula is x / (1 + e^(-2z)), with z = sqrt(2/pi) (x + 0.044715 x^3). It equals
-    0.5 x (1 + tanh(z)) in Hendrycks and Gimpel, arXiv 1606.08415, but is faster in NumPy.
+    x. GPT-2 uses a close formula by Hendrycks and Gimpel (arXiv 1606.08415): 0.5 x (1 + tanh(z)),
+    with z = sqrt(2/pi) (x + 0.044715 x^3). x / (1 + e^(-2z)) is equal to it, and faster in NumPy.
     """
     z = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     with np.errstate(over="ignore"):  # e^(-2z) may overflow to infinity; then the result is 0
@@ -185,12 +185,12 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
     D = C // n_head
 
     # Of a token's 3C numbers, the first C are queries, the next C keys, the last C values. Of each
-    # C, the first D are for the first head, the next D for the second, and so on. So reshape cuts
-    # the axis of length 3C into three axes: 3, H, D. transpose puts the axes in the order 3, B, H,
-    # T, D: the 3 first, to unpack q, k and v, and T and D last, as @ multiplies the last two axes.
+    # C, the first D are for the first head, the next D for the second, and so on. transpose puts
+    # the axes in the order [3, B, H, T, D]: the 3 first, so that q, k and v can be unpacked, and T
+    # and D last, because @ multiplies the last two axes.
     qkv = linear(x, **c_attn)                    # [B, T, 3C]
     split = qkv.reshape(B, T, 3, n_head, D)      # [B, T, 3, H, D]
-    q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D]
+    q, k, v = split.transpose(2, 0, 3, 1, 4)     # [B, H, T, D] each
     layer_kv[0, :, :, -T:] = k  # into the cache
     layer_kv[1, :, :, -T:] = v
     keys, values = layer_kv                      # [B, H, S, D]
@@ -217,7 +217,8 @@ def attention(x, n_head, mask, layer_kv, c_attn, c_proj):
 def block(x, layer, n_head, mask, layer_kv):
     """One layer: x plus what attention and then the mlp add to it, [B, T, C].
 
-    layer: this layer's parameters, a dict with ln_1, attn, ln_2 and mlp. The rest: see `attention`.
+    layer: this layer's parameters, a dict with ln_1, attn (a dict with c_attn and c_proj), ln_2 and
+    mlp (a dict with c_fc and c_proj). n_head, mask, layer_kv: see `attention`.
 
     x is called the residual stream. It begins as token embedding plus position embedding and runs
     through all layers. Only attention and the mlp write to it, and they write by adding. So what
@@ -253,10 +254,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
 
     What the cache saves: without it, the whole text would go through all layers again for each new
     token. With it, only the new token does. What that still costs: nearly all parameters are read
-    from main memory (0.5 GB, as 124 million numbers of 4 bytes do not fit in the processor's own
-    fast memory). This takes longer than to calculate with them. In addition, in every head of every
-    layer, the new token's query meets S keys, and S values are added up. Only this part grows with
-    the text, and S never exceeds n_ctx.
+    from main memory. (124 million numbers of 4 bytes are 0.5 GB, too much for the processor's own
+    fast memory.) This takes longer than calculating with them. And in every head, the new token's
+    query meets S keys, and S values are added up. Only this part grows, and S never exceeds n_ctx.
 
     Why the cache is right: in every layer, a token's key and value are made from the vector it has
     there. This vector depends on the token itself and on those before it, never on later tokens,
@@ -278,9 +278,9 @@ def gpt2(inputs, wte, wpe, blocks, ln_f, n_head, cache=None):
     # layer on, these depend on what the earlier tokens saw.
     #
     # If the earlier tokens saw later ones, two things would go wrong. First, their vectors would be
-    # of a kind that the model never met: in training, it guessed the next token at every position
-    # of a text at once, and no token was allowed to see the one to be guessed. Second, they would
-    # change with each token that is added, so beyond the first layer nothing could be cached.
+    # of a kind that the model never met: in training, it had to guess the next token at every
+    # position of a text, so the mask hid the tokens after it. Second, each added token would change
+    # these vectors, so beyond the first layer nothing could be cached.
     positions = np.arange(n_past, S)                           # [T]
     is_later = np.arange(S) > positions[:, None]               # [T, S]
     mask = np.where(is_later, -np.inf, 0).astype(np.float32)   # [T, S]
@@ -310,7 +310,7 @@ def with_room(kv, n_past, S, B):
 
     kv: float32 [L, 2, B, H, places, D], the first n_past places in use. An array cannot grow, so
     the number of places is rounded up to a multiple of 256: a copy is then needed only once every
-    256 tokens. After a prompt that B samples share, kv holds one sample, and is repeated B times.
+    256 tokens. All samples share the prompt: after it, kv holds one sample, to be repeated B times.
     """
     L, _, n_samples, H, n_places, D = kv.shape
     if S <= n_places and B == n_samples:
@@ -323,11 +323,11 @@ def with_room(kv, n_past, S, B):
 
 # ---- Sampling ------------------------------------------------------------------------------
 
-# Sampling picks the next token from the logits. Always taking the likeliest one (greedy) gives
-# fluent but dull text that soon repeats itself. The alternative is to draw at random, with the
-# probabilities that softmax makes from the logits. Temperature, top-k and top-p change the logits
-# before the draw. Each has a function below, which takes the logits of one sample, [V], and returns
-# new ones. A token that may no longer be picked has the logit -inf: so its probability is 0.
+# To sample is to pick the next token from the logits. (A sample is still one text of the batch.)
+# Always taking the likeliest token (greedy) gives fluent but dull text that soon repeats itself.
+# The alternative is to draw at random, with the probabilities that softmax makes from the logits.
+# Before the draw, temperature, top-k and top-p may change the logits of a text, [V]. Each has a
+# function below. A token that can no longer be picked has the logit -inf, so the probability 0.
 
 
 def scale_by_temperature(logits, temperature):
@@ -339,7 +339,7 @@ def scale_by_temperature(logits, temperature):
     # Divided by a tiny temperature, several logits could become infinity, and softmax could not
     # tell them apart. So the largest logit is subtracted first. (As in softmax, this changes no
     # probability.) It is now 0, and stays 0 when it is divided. The others at worst become -inf.
-    # Why float64? In float32, a temperature as small as 1e-50 would itself become 0.
+    # Why float64? NumPy would make temperature float32 like the logits, and 1e-50 would become 0.
     below_best = logits.astype(np.float64) - logits.max()  # [V]
     with np.errstate(over="ignore"):
         return below_best / temperature                    # [V]
@@ -376,7 +376,7 @@ def keep_top_p(logits, p):
     Tokens are kept, from the likeliest on, until their probabilities add up to p or more. Of the
     probabilities 0.5, 0.3 and 0.2, p = 0.7 keeps the first two: 0.5 alone does not reach 0.7, but
     0.5 + 0.3 does. p = 1 keeps all. From Holtzman et al. 2019, arXiv 1904.09751. (OpenAI's own
-    script stops before the sum goes beyond p: here, it would keep only the first token.)
+    script stops before the sum goes beyond p: in this example, it would keep only the first token.)
     """
     if p == 1:  # must keep all; in the code that follows, rounding could bring the sum to 1 early
         return logits
@@ -388,7 +388,7 @@ def keep_top_p(logits, p):
 
 
 def sample(logits, rng, temperature, top_k, top_p):
-    """Picks one id from the logits [V] of one sample.
+    """Picks the next id of one text, from its logits [V].
 
     rng: a numpy.random.Generator. temperature 0 means greedy: the likeliest token, no draw.
 
@@ -438,8 +438,8 @@ def generate(
     The model cannot look at more than n_ctx tokens: wpe has no vectors for more positions. So when
     a text outgrows n_ctx, its last n_ctx // 2 tokens become a new prompt, with no cache. It would
     not be enough to drop the oldest token: all others would stand one position earlier, but their
-    keys and values in the cache were computed for the old positions. Half is a compromise: with
-    more, there would be a new prompt more often; with fewer, the model would know less of its text.
+    keys and values in the cache were computed for the old positions. Half is a compromise: to keep
+    more means a new prompt more often, to keep fewer means that the model knows less of its text.
     """
     rngs = [np.random.default_rng()] if rngs is None else rngs
     B = len(rngs)
